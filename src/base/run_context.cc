@@ -1,0 +1,14 @@
+#include "base/run_context.h"
+
+namespace npurt {
+
+Tensor RunContext::InputTensor(int i) const {
+  return Tensor::Borrow(dtype(i), dims(i), inputs_[i]->data, nullptr);
+}
+
+std::vector<std::int64_t> RunContext::Integers(int i) const {
+  auto values = npurt::Integers(InputTensor(i));
+  return values.ok() ? *std::move(values) : std::vector<std::int64_t>();
+}
+
+}  // namespace npurt

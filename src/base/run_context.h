@@ -1,0 +1,144 @@
+// RunContext: what one step sees while it runs: its operands in memory and nothing of the rest.
+//
+// A Slot is one value of a program as it lies in memory during a run. Slots and contexts are plain
+// data filled in advance by the binder (static shapes) or just before the step (shapes known only
+// now), so that a steady run resolves nothing. `RunServices` is the way back to the runtime for the
+// few things a step may ask: memory for an output of unknown size, a poll for cancellation.
+//
+// Thread safety: several participants may run tiles of one step at the same time; they share the
+// context, read-only but for the bytes of their own tile.
+#ifndef NPURT_BASE_RUN_CONTEXT_H_
+#define NPURT_BASE_RUN_CONTEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/attributes.h"
+#include "base/tensor.h"
+
+namespace npurt {
+
+struct Slot {
+  void* data = nullptr;
+  const std::int64_t* dims = nullptr;
+  std::int64_t count = 0;  // elements
+  std::int32_t rank = 0;
+  DType dtype = DType::kUndefined;
+  ValueKind kind = ValueKind::kNone;  // kNone: an optional operand that is absent
+  Value* value = nullptr;             // sequences, optionals, maps; owned by the frame
+};
+
+class RunServices {
+ public:
+  // Memory for output `index` of the step (counted among the step's outputs), whose shape only this
+  // run tells. Strings come constructed. Once per output and run.
+  virtual absl::Status AllocateOutput(Slot* output, absl::Span<const std::int64_t> dims) = 0;
+  // OK, or CANCELLED / DEADLINE_EXCEEDED. Cheap; call it about every million element operations.
+  virtual absl::Status Poll() = 0;
+
+ protected:
+  ~RunServices() = default;
+};
+
+class RunContext {
+ public:
+  int input_count() const { return input_count_; }
+  int output_count() const { return output_count_; }
+  // Optional operands that the node leaves out are absent.
+  bool has_input(int i) const {
+    return i < input_count_ && inputs_[i]->kind != ValueKind::kNone;
+  }
+  bool has_output(int i) const {
+    return i < output_count_ && outputs_[i]->kind != ValueKind::kNone;
+  }
+  const Slot& input(int i) const { return *inputs_[i]; }
+  const Slot& output(int i) const { return *outputs_[i]; }
+  DType dtype(int i) const { return inputs_[i]->dtype; }
+  absl::Span<const std::int64_t> dims(int i) const {
+    return {inputs_[i]->dims, static_cast<std::size_t>(inputs_[i]->rank)};
+  }
+  absl::Span<const std::int64_t> output_dims(int i) const {
+    return {outputs_[i]->dims, static_cast<std::size_t>(outputs_[i]->rank)};
+  }
+  std::int64_t count(int i) const { return inputs_[i]->count; }
+  std::int64_t output_count_of(int i) const { return outputs_[i]->count; }
+
+  // The address of an operand. Inputs of the caller may have any alignment: vector code uses
+  // unaligned loads, scalar code Load and Store. Reinterpreting is fine on x86 and arm for
+  // vector intrinsics only.
+  template <typename T>
+  const T* in(int i) const {
+    return static_cast<const T*>(inputs_[i]->data);
+  }
+  template <typename T>
+  T* out(int i) const {
+    return static_cast<T*>(outputs_[i]->data);
+  }
+  // Element `index` of an operand in row-major order, any alignment. T may be std::string.
+  template <typename T>
+  T Load(int i, std::int64_t index) const {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return in<std::string>(i)[index];
+    } else {
+      T value;
+      std::memcpy(&value, in<char>(i) + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+      return value;
+    }
+  }
+  template <typename T>
+  void Store(int i, std::int64_t index, T value) const {
+    if constexpr (std::is_same_v<T, std::string>) {
+      out<std::string>(i)[index] = std::move(value);
+    } else {
+      std::memcpy(out<char>(i) + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+    }
+  }
+  // A whole integer or bool input as int64 (axes, shapes, indices).
+  std::vector<std::int64_t> Integers(int i) const;
+  // An input tensor as a view that must not outlive the run.
+  Tensor InputTensor(int i) const;
+
+  // Non-tensor operands.
+  const Value& input_value(int i) const { return *inputs_[i]->value; }
+  void set_output_value(int i, Value value) const { *outputs_[i]->value = std::move(value); }
+
+  const Attributes& attributes() const { return *attributes_; }
+  // What the operator's prepare and bind made, or null.
+  template <typename T>
+  const T* prepared() const {
+    return static_cast<const T*>(prepared_);
+  }
+  template <typename T>
+  const T* bound() const {
+    return static_cast<const T*>(bound_);
+  }
+  absl::Status AllocateOutput(int i, absl::Span<const std::int64_t> dims) const {
+    return services_->AllocateOutput(outputs_[i], dims);
+  }
+  absl::Status Poll() const { return services_->Poll(); }
+  // On the reference device a float output is stored as float64; this is the type that the model
+  // declared, to which Cast and Quantize round. Elsewhere the type of the output itself.
+  DType declared_dtype(int i) const {
+    return declared_ == nullptr ? outputs_[i]->dtype : declared_[i];
+  }
+
+  // Filled by the binder; steps only read.
+  Slot* const* inputs_ = nullptr;
+  Slot* const* outputs_ = nullptr;
+  std::int32_t input_count_ = 0;
+  std::int32_t output_count_ = 0;
+  const Attributes* attributes_ = nullptr;
+  const void* prepared_ = nullptr;
+  const void* bound_ = nullptr;
+  const DType* declared_ = nullptr;
+  RunServices* services_ = nullptr;
+};
+
+// Computes tile `tile` of a step, with `scratch` of the size that bind booked (64-byte aligned;
+// each participant has its own). Must not depend on who runs it, nor on the other tiles.
+using RunFn = absl::Status (*)(const RunContext& run, std::int64_t tile, void* scratch);
+
+}  // namespace npurt
+
+#endif  // NPURT_BASE_RUN_CONTEXT_H_

@@ -1,0 +1,68 @@
+#include "compile/compile.h"
+
+#include <chrono>
+
+namespace npurt::compile {
+namespace {
+
+enum class Switch { kAlways, kFolding, kFusion };
+
+struct Pass {
+  absl::string_view name;
+  PassFn run;
+  Switch by;
+};
+
+// In this order; one may stand here more than once.
+constexpr Pass kPasses[] = {
+    {"fold_constants", FoldConstants, Switch::kFolding},
+    {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"remove_unused", RemoveUnused, Switch::kFolding},
+    {"fold_channel_scale", FoldChannelScale, Switch::kFusion},
+    {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
+    {"fuse_elementwise_chains", FuseElementwiseChains, Switch::kFusion},
+    {"remove_unused", RemoveUnused, Switch::kFolding},
+};
+
+bool Enabled(Switch by, const CompileOptions& options) {
+  switch (by) {
+    case Switch::kAlways:
+      return true;
+    case Switch::kFolding:
+      return options.constant_folding;
+    case Switch::kFusion:
+      // The reference device computes node by node what the graph says.
+      return options.fusion && options.device->capabilities().fast_kernels;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<Compiled> Compile(const graph::Graph& source, const CompileOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const std::unique_ptr<graph::Graph> graph = source.Clone();
+  PassContext context{*graph, options};
+  CompileReport report;
+  report.nodes_before = source.node_count();
+  const auto timed = [&](absl::string_view name, Clock::time_point start, int changes) {
+    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    report.passes.push_back({std::string(name), changes, ms});
+  };
+  for (const Pass& pass : kPasses) {
+    if (!Enabled(pass.by, options)) continue;
+    if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed))
+      return absl::CancelledError("compiling was cancelled");
+    const Clock::time_point start = Clock::now();
+    NPURT_ASSIGN_OR_RETURN(const int changes, pass.run(context));
+    timed(pass.name, start, changes);
+  }
+  const Clock::time_point start = Clock::now();
+  NPURT_ASSIGN_OR_RETURN(Compiled compiled, Lower(*graph, options));
+  report.steps_after = static_cast<int>(compiled.program->steps.size());
+  timed("lower", start, report.steps_after);
+  compiled.report = std::move(report);
+  return compiled;
+}
+
+}  // namespace npurt::compile

@@ -1,0 +1,82 @@
+// Compile: turns a graph into a Program: infer and fold, rewrite, place, fuse, choose kernels, pack
+// weights, assign streams.
+//
+// The passes are a table (passes.cc): name, function, the option that switches it. Each takes the
+// graph and changes it; none knows of the others. What they did is in the report, with times.
+//
+// Thread safety: a pure function of its arguments; the graph is cloned first.
+#ifndef NPURT_COMPILE_COMPILE_H_
+#define NPURT_COMPILE_COMPILE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash_map.h"
+#include "base/cpu_isa.h"
+#include "base/status.h"
+#include "compile/bind.h"
+#include "device/device.h"
+#include "exec/program.h"
+#include "graph/graph.h"
+#include "memory/allocator.h"
+
+namespace npurt::compile {
+
+struct CompileOptions {
+  const device::Device* device = nullptr;
+  memory::Allocator* allocator = nullptr;  // for packed weights; outlives the program
+  IsaSet isa = 0;
+  bool same_bits_on_every_isa = false;
+  bool fusion = true;
+  bool constant_folding = true;
+  int streams_per_engine = 0;  // 0: one stream for everything
+  HashSet<std::string> keep;  // values that must stay observable
+  const std::atomic<bool>* cancel = nullptr;  // asked between passes
+};
+
+struct PassReport {
+  std::string name;
+  int changes = 0;  // nodes folded, removed or merged
+  double ms = 0;
+};
+
+struct CompileReport {
+  std::vector<PassReport> passes;
+  int nodes_before = 0, steps_after = 0;
+};
+
+struct Compiled {
+  std::shared_ptr<const exec::Program> program;
+  const Binder* binder = nullptr;  // owned by the program
+  CompileReport report;
+};
+
+absl::StatusOr<Compiled> Compile(const graph::Graph& graph, const CompileOptions& options);
+
+// --- the passes; each returns how much it changed --------------------------------------------------
+
+struct PassContext {
+  graph::Graph& graph;
+  const CompileOptions& options;
+  bool MayVanish(graph::ValueId value) const {
+    return !graph.IsOutput(value) && (options.keep.empty() ||
+                                      !options.keep.contains(graph.value(value).name));
+  }
+};
+using PassFn = absl::StatusOr<int> (*)(PassContext& context);
+
+absl::StatusOr<int> FoldConstants(PassContext& context);
+absl::StatusOr<int> RemoveNoOps(PassContext& context);
+absl::StatusOr<int> RemoveUnused(PassContext& context);
+absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
+absl::StatusOr<int> FuseEpilogues(PassContext& context);
+absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
+
+// The last pass: graph to program.
+absl::StatusOr<Compiled> Lower(const graph::Graph& graph, const CompileOptions& options);
+
+}  // namespace npurt::compile
+
+#endif  // NPURT_COMPILE_COMPILE_H_

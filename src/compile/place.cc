@@ -1,0 +1,201 @@
+#include "compile/place.h"
+
+#include <algorithm>
+
+#include "base/checked_math.h"
+#include "memory/verifier.h"
+
+namespace npurt::compile {
+namespace {
+
+using exec::Base;
+using exec::kNone;
+using Offer = ops::BindContext::Offer;
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
+
+memory::Schedule ScheduleOf(const exec::Program& program) {
+  memory::Schedule schedule;
+  schedule.step_count = static_cast<int>(program.steps.size());
+  if (program.stream_count == 1) return schedule;
+  schedule.streams.resize(program.stream_count);
+  std::vector<int> signal_of(program.event_count, kNone);
+  for (int s = 0; s < schedule.step_count; ++s) {
+    schedule.streams[program.steps[s].stream].push_back(s);
+    if (program.steps[s].signal != kNone) signal_of[program.steps[s].signal] = s;
+  }
+  for (int s = 0; s < schedule.step_count; ++s)
+    for (int event : program.steps[s].wait) schedule.events.push_back({signal_of[event], s});
+  return schedule;
+}
+
+Placement::Placement(const exec::Program& program, int participants)
+    : program_(program), participants_(participants), producer_(program.values.size(), -1) {
+  nodes_.resize(program.values.size());
+  for (std::size_t v = 0; v < nodes_.size(); ++v) nodes_[v].parent = static_cast<int>(v);
+  for (std::size_t s = 0; s < program.steps.size(); ++s)
+    for (int v : program.steps[s].outputs)
+      if (v != kNone) producer_[v] = static_cast<int>(s);
+}
+
+void Placement::AddOffer(int step, const Offer& offer) { offers_.push_back({step, offer}); }
+
+int Placement::RootOf(int value, std::size_t* offset) const {
+  *offset = 0;
+  while (nodes_[value].parent != value) {
+    *offset += nodes_[value].offset;
+    value = nodes_[value].parent;
+  }
+  return value;
+}
+
+bool Placement::GrantView(const exec::Plan& plan, const Granted& asked) {
+  const exec::Step& step = program_.steps[asked.step];
+  const int out = step.outputs[asked.offer.out], in = step.inputs[asked.offer.in];
+  if (nodes_[out].parent != out) return false;
+  const Base in_home = program_.values[in].home, out_home = program_.values[out].home;
+  if (in_home == Base::kPool || in_home == Base::kVariable) return false;
+  std::size_t size;
+  if (!CheckedAdd(asked.offer.byte_offset, plan.values[out].bytes, &size) ||
+      size > plan.values[in].bytes)
+    return false;
+  if (out_home == Base::kArena && !nodes_[out].contains) {
+    nodes_[out].parent = in;
+    nodes_[out].offset = asked.offer.byte_offset;
+    return true;
+  }
+  // The output is the caller's buffer: then the input may be produced right there.
+  if (out_home != Base::kOutput || asked.offer.byte_offset != 0) return false;
+  std::size_t offset;
+  const int root = RootOf(in, &offset);
+  if (program_.values[root].home != Base::kArena || offset != 0 || producer_[root] < 0 ||
+      program_.steps[producer_[root]].late || plan.values[root].bytes != plan.values[out].bytes ||
+      program_.stream_count > 1)
+    return false;
+  nodes_[root].parent = out;
+  nodes_[out].contains = true;
+  return true;
+}
+
+bool Placement::GrantInside(const exec::Plan& plan, const Granted& asked) {
+  const exec::Step& step = program_.steps[asked.step];
+  const int out = step.outputs[asked.offer.out], in = step.inputs[asked.offer.in];
+  if (program_.stream_count > 1) return false;
+  std::size_t offset, out_offset;
+  const int root = RootOf(in, &offset);
+  const int out_root = RootOf(out, &out_offset);
+  const Base out_home = program_.values[out_root].home;
+  std::size_t size;
+  if (program_.values[root].home != Base::kArena || root == out_root || offset != 0 ||
+      producer_[root] < 0 || program_.steps[producer_[root]].late ||
+      plan.values[root].bytes != plan.values[in].bytes ||
+      (out_home != Base::kArena && out_home != Base::kOutput) ||
+      !CheckedAdd(asked.offer.byte_offset, plan.values[in].bytes, &size) ||
+      size > plan.values[out].bytes)
+    return false;
+  // Kernels of later tiers may want whole cache lines.
+  if (asked.offer.byte_offset % kAlignment != 0) return false;
+  nodes_[root].parent = out;
+  nodes_[root].offset = asked.offer.byte_offset;
+  nodes_[out].contains = true;
+  return true;
+}
+
+absl::Status Placement::Place(exec::Plan* plan) {
+  std::vector<int> views(program_.steps.size(), 0), insides(program_.steps.size(), 0);
+  std::vector<Granted> in_place;
+  for (const Granted& asked : offers_) {
+    const exec::Step& step = program_.steps[asked.step];
+    if (step.outputs[asked.offer.out] == kNone || step.inputs[asked.offer.in] == kNone) continue;
+    switch (asked.offer.kind) {
+      case ops::BindContext::kView:
+        views[asked.step] += GrantView(*plan, asked);
+        break;
+      case ops::BindContext::kInside:
+        insides[asked.step] += GrantInside(*plan, asked);
+        break;
+      case ops::BindContext::kInPlace:
+        in_place.push_back(asked);
+        break;
+    }
+  }
+  for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+    const exec::Step& step = program_.steps[s];
+    const int outputs = static_cast<int>(
+        std::count_if(step.outputs.begin(), step.outputs.end(), [](int v) { return v != kNone; }));
+    plan->steps[s].skip = (views[s] > 0 && views[s] == outputs) ||
+                          (insides[s] > 0 && insides[s] == static_cast<int>(step.inputs.size()));
+  }
+
+  // One request for each root in the arena, with the lives of all that share its bytes.
+  std::vector<int> request_of(nodes_.size(), -1);
+  std::vector<int> roots(nodes_.size());
+  std::vector<std::size_t> offsets(nodes_.size());
+  std::vector<memory::BufferRequest> requests;
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    roots[v] = RootOf(static_cast<int>(v), &offsets[v]);
+    if (roots[v] != static_cast<int>(v) || program_.values[v].home != Base::kArena) continue;
+    request_of[v] = static_cast<int>(requests.size());
+    memory::BufferRequest request;
+    request.bytes = plan->values[v].bytes;
+    request.defined_by = producer_[v] < 0 ? memory::kBeforeFirstStep : producer_[v];
+    request.name = program_.values[v].name;
+    requests.push_back(std::move(request));
+  }
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    const int r = request_of[roots[v]];
+    if (r < 0 || producer_[v] < 0) continue;
+    // With one stream the order of steps is the order of births.
+    if (program_.stream_count == 1)
+      requests[r].defined_by = std::min(requests[r].defined_by, producer_[v]);
+    requests[r].used_by.push_back(producer_[v]);
+  }
+  for (std::size_t s = 0; s < program_.steps.size(); ++s)
+    for (int v : program_.steps[s].inputs)
+      if (v != kNone && request_of[roots[v]] >= 0)
+        requests[request_of[roots[v]]].used_by.push_back(static_cast<int>(s));
+  for (const Granted& asked : in_place) {
+    const exec::Step& step = program_.steps[asked.step];
+    const int out = step.outputs[asked.offer.out], in = step.inputs[asked.offer.in];
+    if (roots[out] != out || roots[in] != in || nodes_[out].contains || nodes_[in].contains ||
+        request_of[out] < 0 || request_of[in] < 0 || requests[request_of[out]].in_place_of != -1 ||
+        plan->values[out].bytes != plan->values[in].bytes)
+      continue;
+    // Another operand in the same bytes would be read after they were overwritten.
+    const auto shares = std::count_if(step.inputs.begin(), step.inputs.end(),
+                                      [&](int v) { return v != kNone && roots[v] == in; });
+    if (shares != 1) continue;
+    requests[request_of[out]].in_place_of = request_of[in];
+  }
+
+  const memory::Schedule schedule = ScheduleOf(program_);
+  NPURT_ASSIGN_OR_RETURN(const memory::StepOrder order,
+                         memory::StepOrder::FromSchedule(schedule));
+  NPURT_ASSIGN_OR_RETURN(const memory::MemoryPlan placed,
+                         memory::PlanMemory(requests, order, kAlignment));
+  NPURT_RETURN_IF_ERROR(memory::VerifyPlan(requests, schedule, kAlignment, placed));
+
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    exec::PlannedValue& planned = plan->values[v];
+    if (planned.base == Base::kPool || planned.base == Base::kNone) continue;
+    const int root = roots[v];
+    const exec::PlannedValue& root_plan = plan->values[root];
+    if (root != static_cast<int>(v)) {
+      planned.base = program_.values[root].home;
+      planned.index = root_plan.index;
+      planned.offset = offsets[v];
+    }
+    if (planned.base == Base::kArena)
+      planned.offset = placed.offsets[request_of[root]] + offsets[v];
+  }
+  plan->values_bytes = AlignUp(placed.arena_bytes, kAlignment);
+  plan->lower_bound_bytes = placed.lower_bound_bytes;
+  std::size_t scratch;
+  if (!CheckedMul(plan->scratch_bytes, static_cast<std::size_t>(participants_), &scratch) ||
+      !CheckedAdd(plan->values_bytes, scratch, &plan->arena_bytes))
+    return absl::ResourceExhaustedError("the arena does not fit the address space");
+  return absl::OkStatus();
+}
+
+}  // namespace npurt::compile

@@ -1,0 +1,65 @@
+// Placement: decides which values share bytes, then where in the arena they lie.
+//
+// Operators offer; this class grants. A view (Reshape) makes its output part of its input; a value
+// produced inside another (the inputs of a Concat) makes the input part of the output, so that
+// nothing needs copying. Values that share bytes form a tree whose root is placed: in the arena, in a
+// constant, or in a buffer of the caller. In-place requests between roots go to the memory planner,
+// which alone knows when values die.
+//
+// Grants are refused where they would be wrong: nothing that a step writes may lie in a constant or in
+// the caller's input; two values never both claim to contain a third; values inside one another across
+// streams are left alone, since their order of birth is not one.
+//
+// Thread safety: used by one thread.
+#ifndef NPURT_COMPILE_PLACE_H_
+#define NPURT_COMPILE_PLACE_H_
+
+#include <vector>
+
+#include "base/status.h"
+#include "exec/program.h"
+#include "memory/planner.h"
+#include "memory/step_order.h"
+#include "ops/op_def.h"
+
+namespace npurt::compile {
+
+class Placement {
+ public:
+  Placement(const exec::Program& program, int participants);
+
+  // In the order of the steps.
+  void AddOffer(int step, const ops::BindContext::Offer& offer);
+
+  // Fills the addresses of `plan` (whose values have their sizes), its arena and its bounds, and
+  // marks steps that have nothing left to do. The result has passed the verifier.
+  absl::Status Place(exec::Plan* plan);
+
+ private:
+  struct Granted {
+    int step;
+    ops::BindContext::Offer offer;
+  };
+  struct Node {
+    int parent;                // itself: a root
+    std::size_t offset = 0;    // in the parent
+    bool contains = false;     // others were put inside
+  };
+
+  int RootOf(int value, std::size_t* offset) const;
+  bool GrantView(const exec::Plan& plan, const Granted& asked);
+  bool GrantInside(const exec::Plan& plan, const Granted& asked);
+
+  const exec::Program& program_;
+  int participants_;
+  std::vector<Granted> offers_;
+  std::vector<Node> nodes_;
+  std::vector<int> producer_;  // step that makes a value, -1
+};
+
+// The schedule of a program for the planner and the verifier.
+memory::Schedule ScheduleOf(const exec::Program& program);
+
+}  // namespace npurt::compile
+
+#endif  // NPURT_COMPILE_PLACE_H_

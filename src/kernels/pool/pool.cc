@@ -1,0 +1,159 @@
+// Planning of pooling and the loops around its two passes.
+#include "kernels/pool/pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/cpu_isa.h"
+
+namespace npurt::kernels {
+
+const PoolKernel kPoolKernels[] = {
+#define NPURT_POOL(isa_set, set)                                                           \
+  {"pool_f32_" #set,     isa_set,           kPoolCombine_##set, pool_slide_max_##set, \
+   pool_slide_sum_##set, pool_scale_##set},
+#include "kernels/pool/pool.inc"
+#undef NPURT_POOL
+};
+const std::size_t kPoolKernelCount = sizeof(kPoolKernels) / sizeof(kPoolKernels[0]);
+
+const PoolKernel& SelectPool(IsaSet allowed) {
+  std::size_t i = 0;
+  while (!HasAll(allowed, kPoolKernels[i].needs)) ++i;  // the generic one needs nothing
+  return kPoolKernels[i];
+}
+
+namespace {
+
+// The k of a window at `start` with start + k * dilation in [low, high).
+struct Range {
+  std::int64_t first, last;
+  std::int64_t size() const { return std::max<std::int64_t>(last - first, 0); }
+};
+Range Inside(std::int64_t start, std::int64_t window, std::int64_t dilation, std::int64_t low,
+             std::int64_t high) {
+  const std::int64_t first = start >= low ? 0 : (low - start + dilation - 1) / dilation;
+  const std::int64_t last = high <= start ? 0 : (high - start + dilation - 1) / dilation;
+  return {std::min(first, window), std::min(last, window)};
+}
+
+// Positions that an average divides by, along one axis.
+std::int64_t CountOf(const PoolPlan& plan, int axis, std::int64_t out_index) {
+  const PoolShape& s = plan.shape;
+  const std::int64_t start = out_index * s.stride[axis] - s.pad_begin[axis];
+  const std::int64_t low = plan.count_include_pad ? -s.pad_begin[axis] : 0;
+  const std::int64_t high = s.in[axis] + (plan.count_include_pad ? s.pad_end[axis] : 0);
+  return Inside(start, s.window[axis], s.dilation[axis], low, high).size();
+}
+
+// out[i] /= outer * (positions along the row): one factor for the middle, one each at the borders.
+void DivideRow(const PoolKernel& kernel, const PoolPlan& plan, std::int64_t outer, float* out) {
+  const int axis = plan.shape.rank - 1;
+  const std::int64_t n = plan.shape.out[axis];
+  for (std::int64_t i = 0; i < n;) {
+    const std::int64_t count = CountOf(plan, axis, i);
+    std::int64_t end = i + 1;
+    while (end < n && CountOf(plan, axis, end) == count) ++end;
+    const float factor =
+        static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(outer * count, 1)));
+    kernel.scale(out + i, static_cast<std::size_t>(end - i), factor);
+    i = end;
+  }
+}
+
+}  // namespace
+
+bool PlanPool(const PoolShape& shape, PoolKind kind, bool count_include_pad, PoolPlan* plan) {
+  if (shape.rank < 1 || shape.rank > kPoolMaxRank) return false;
+  *plan = PoolPlan();
+  plan->shape = shape;
+  plan->kind = kind;
+  plan->count_include_pad = count_include_pad;
+  std::int64_t window = 1;
+  plan->rows = 1;
+  for (int i = 0; i < shape.rank; ++i) {
+    plan->in_plane *= shape.in[i];
+    plan->out_plane *= shape.out[i];
+    if (i < shape.rank - 1) plan->rows *= shape.out[i];
+    window *= shape.window[i];
+  }
+  const int last = shape.rank - 1;
+  if (plan->out_plane == 0 || shape.planes == 0) return true;
+  plan->row_length = (shape.out[last] - 1) * shape.stride[last] +
+                     (shape.window[last] - 1) * shape.dilation[last] + 1;
+  // Slack for whole vectors past the last window, in steps of up to two.
+  const std::size_t floats = static_cast<std::size_t>(plan->row_length) + 2 * kPoolRowSlack;
+  plan->scratch_bytes = (floats * sizeof(float) + 63) / 64 * 64;
+  constexpr std::int64_t kTileCost = 1 << 17;
+  const std::int64_t row_cost = std::max<std::int64_t>(shape.out[last] * window, 1);
+  const std::int64_t all_rows = plan->rows * shape.planes;
+  plan->rows_per_tile = std::clamp<std::int64_t>(kTileCost / row_cost, 1, all_rows);
+  plan->tiles = (all_rows + plan->rows_per_tile - 1) / plan->rows_per_tile;
+  plan->tile_cost = plan->rows_per_tile * row_cost;
+  return true;
+}
+
+void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
+                 std::int64_t tile, void* scratch) {
+  const PoolShape& s = plan.shape;
+  const int last = s.rank - 1;
+  const bool max = plan.kind == PoolKind::kMax;
+  const PoolFold fold = max                             ? PoolFold::kMax
+                        : plan.kind == PoolKind::kAverage ? PoolFold::kSum
+                        : plan.kind == PoolKind::kLp1     ? PoolFold::kSumAbs
+                                                          : PoolFold::kSumSquares;
+  const PoolCombineFn combine = kernel.combine[static_cast<int>(fold)];
+  const PoolSlideFn slide = max ? kernel.slide_max : kernel.slide_sum;
+  const float nothing = max ? -std::numeric_limits<float>::infinity() : 0.0f;
+
+  float* row = static_cast<float*>(scratch);
+  const std::int64_t row_floats = static_cast<std::int64_t>(plan.scratch_bytes / sizeof(float));
+  std::fill(row, row + row_floats, nothing);
+  // Where the input row lies in the combined row.
+  const std::int64_t skip = std::max<std::int64_t>(-s.pad_begin[last], 0);
+  const std::int64_t at = std::max<std::int64_t>(s.pad_begin[last], 0);
+  const std::int64_t length =
+      std::max<std::int64_t>(std::min(s.in[last] - skip, plan.row_length - at), 0);
+
+  const std::int64_t first = tile * plan.rows_per_tile;
+  const std::int64_t end = std::min(plan.rows * s.planes, first + plan.rows_per_tile);
+  for (std::int64_t r = first; r < end; ++r) {
+    const float* plane = in + r / plan.rows * plan.in_plane;
+    Range range[kPoolMaxRank];
+    std::int64_t start[kPoolMaxRank], stride[kPoolMaxRank], at_k[kPoolMaxRank];
+    std::int64_t index = r % plan.rows, step = s.in[last], positions = 1, counted = 1;
+    for (int a = last - 1; a >= 0; --a) {
+      const std::int64_t o = index % s.out[a];
+      index /= s.out[a];
+      start[a] = o * s.stride[a] - s.pad_begin[a];
+      range[a] = Inside(start[a], s.window[a], s.dilation[a], 0, s.in[a]);
+      at_k[a] = range[a].first;
+      stride[a] = step;
+      step *= s.in[a];
+      positions *= range[a].size();
+      if (plan.kind == PoolKind::kAverage) counted *= CountOf(plan, a, o);
+    }
+    if (positions == 0 || length == 0) {
+      std::fill(row + at, row + at + length, nothing);
+    } else {
+      for (std::int64_t p = 0; p < positions; ++p) {
+        std::int64_t offset = skip;
+        for (int a = 0; a < last; ++a) offset += (start[a] + at_k[a] * s.dilation[a]) * stride[a];
+        combine(row + at, plane + offset, static_cast<std::size_t>(length), p == 0);
+        for (int a = last - 1; a >= 0; --a) {
+          if (++at_k[a] < range[a].last) break;
+          at_k[a] = range[a].first;
+        }
+      }
+    }
+    float* to = out + r * s.out[last];
+    slide(row, to, static_cast<std::size_t>(s.out[last]), static_cast<std::size_t>(s.stride[last]),
+          static_cast<std::size_t>(s.window[last]), static_cast<std::size_t>(s.dilation[last]));
+    if (plan.kind == PoolKind::kAverage) DivideRow(kernel, plan, counted, to);
+    if (plan.kind == PoolKind::kLp2)
+      for (std::int64_t i = 0; i < s.out[last]; ++i) to[i] = std::sqrt(to[i]);
+  }
+}
+
+}  // namespace npurt::kernels

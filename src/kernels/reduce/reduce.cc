@@ -1,0 +1,308 @@
+// Planning of reductions and the loops around the folds.
+#include "kernels/reduce/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/cpu_isa.h"
+
+namespace npurt::kernels {
+
+const ReduceKernel kReduceKernels[] = {
+#define NPURT_REDUCE(isa_set, set) {"reduce_f32_" #set, isa_set, kFoldRows_##set, kFoldColumns_##set},
+#include "kernels/reduce/reduce.inc"
+#undef NPURT_REDUCE
+};
+const std::size_t kReduceKernelCount = sizeof(kReduceKernels) / sizeof(kReduceKernels[0]);
+
+const ReduceKernel& SelectReduce(IsaSet allowed) {
+  std::size_t i = 0;
+  while (!HasAll(allowed, kReduceKernels[i].needs)) ++i;  // the generic one needs nothing
+  return kReduceKernels[i];
+}
+
+namespace {
+
+constexpr std::int64_t kTileElements = 32768;
+// Columns folded at once: their partial results stay in the first cache.
+constexpr std::int64_t kColumnBlock = 512;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Fold FoldOf(Reduction op) {
+  switch (op) {
+    case Reduction::kMax: return Fold::kMax;
+    case Reduction::kMin: return Fold::kMin;
+    case Reduction::kProd: return Fold::kProd;
+    case Reduction::kSumSquares:
+    case Reduction::kL2: return Fold::kSumSquares;
+    case Reduction::kL1: return Fold::kSumAbs;
+    case Reduction::kLogSumExp: return Fold::kSumExp;
+    default: return Fold::kSum;
+  }
+}
+
+float StartOf(Fold fold) {
+  switch (fold) {
+    case Fold::kMax: return -kInfinity;
+    case Fold::kMin: return kInfinity;
+    case Fold::kProd: return 1.0f;
+    default: return 0.0f;
+  }
+}
+
+// From what was folded to the result. `shift` is the maximum of a log-sum-exp.
+float Finish(Reduction op, double value, std::int64_t reduced, float shift) {
+  switch (op) {
+    case Reduction::kMean: return static_cast<float>(value / static_cast<double>(reduced));
+    case Reduction::kL2: return static_cast<float>(std::sqrt(value));
+    case Reduction::kLogSum: return static_cast<float>(std::log(value));
+    case Reduction::kLogSumExp:
+      return static_cast<float>(std::log(value) + static_cast<double>(shift));
+    default: return static_cast<float>(value);
+  }
+}
+
+// The shift of a log-sum-exp: infinite maxima would turn into NaN, 0 gives the right limits.
+float ShiftOf(float max) { return std::isfinite(max) ? max : 0.0f; }
+
+// Calls f with the offset of each reduced row.
+template <typename F>
+void ForEachReducedRow(const ReducePlan& plan, F f) {
+  std::int64_t at[kReduceMaxRank] = {};
+  std::int64_t offset = 0;
+  for (;;) {
+    f(offset);
+    int axis = plan.reduced_rank - 1;
+    for (; axis >= 0; --axis) {
+      offset += plan.reduced_strides[axis];
+      if (++at[axis] < plan.reduced_dims[axis]) break;
+      offset -= plan.reduced_dims[axis] * plan.reduced_strides[axis];
+      at[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+std::int64_t KeptOffset(const ReducePlan& plan, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int i = plan.kept_rank - 1; i >= 0; --i) {
+    offset += index % plan.kept_dims[i] * plan.kept_strides[i];
+    index /= plan.kept_dims[i];
+  }
+  return offset;
+}
+
+void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
+             std::int64_t first, std::int64_t last) {
+  const Fold fold = FoldOf(plan.op);
+  const FoldRowFn run = kernel.row[static_cast<int>(fold)];
+  const std::size_t n = static_cast<std::size_t>(plan.inner);
+  for (std::int64_t i = first; i < last; ++i) {
+    const float* base = in + KeptOffset(plan, i);
+    float shift = 0;
+    if (plan.op == Reduction::kLogSumExp) {
+      double max = -std::numeric_limits<double>::infinity();
+      ForEachReducedRow(plan, [&](std::int64_t offset) {
+        kernel.row[static_cast<int>(Fold::kMax)](base + offset, n, nullptr, &max);
+      });
+      shift = ShiftOf(static_cast<float>(max));
+    }
+    double acc = static_cast<double>(StartOf(fold));
+    ForEachReducedRow(plan,
+                      [&](std::int64_t offset) { run(base + offset, n, &shift, &acc); });
+    out[i] = Finish(plan.op, acc, plan.reduced, shift);
+  }
+}
+
+void RunColumns(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
+                std::int64_t tile) {
+  const Fold fold = FoldOf(plan.op);
+  const FoldColumnsFn run = kernel.columns[static_cast<int>(fold)];
+  const std::int64_t outer = tile / plan.column_blocks;
+  std::int64_t column = tile % plan.column_blocks * plan.outputs_per_tile;
+  const std::int64_t end = std::min(plan.inner, column + plan.outputs_per_tile);
+  const float* base = in + KeptOffset(plan, outer);
+  float acc[kColumnBlock], shift[kColumnBlock];
+  // The last reduced axis is the one the kernel walks; the others are walked here.
+  ReducePlan outer_plan = plan;
+  std::int64_t rows = 1, stride = 0;
+  if (plan.reduced_rank > 0) {
+    rows = plan.reduced_dims[plan.reduced_rank - 1];
+    stride = plan.reduced_strides[plan.reduced_rank - 1];
+    --outer_plan.reduced_rank;
+  }
+  const auto fold_all = [&](FoldColumnsFn f, std::int64_t at, std::int64_t cols, const float* s,
+                            float* to) {
+    ForEachReducedRow(outer_plan, [&](std::int64_t offset) {
+      f(base + offset + at, static_cast<std::size_t>(stride), static_cast<std::size_t>(rows),
+        static_cast<std::size_t>(cols), s, to);
+    });
+  };
+  for (; column < end; column += kColumnBlock) {
+    const std::int64_t cols = std::min(kColumnBlock, end - column);
+    const bool shifted = plan.op == Reduction::kLogSumExp;
+    if (shifted) {
+      std::fill(shift, shift + cols, -kInfinity);
+      fold_all(kernel.columns[static_cast<int>(Fold::kMax)], column, cols, nullptr, shift);
+      for (std::int64_t c = 0; c < cols; ++c) shift[c] = ShiftOf(shift[c]);
+    }
+    std::fill(acc, acc + cols, StartOf(fold));
+    fold_all(run, column, cols, shifted ? shift : nullptr, acc);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float value = Finish(plan.op, static_cast<double>(acc[c]), plan.reduced,
+                                 shifted ? shift[c] : 0.0f);
+      out[outer * plan.inner + column + c] = value;
+    }
+  }
+}
+
+}  // namespace
+
+bool PlanReduce(Reduction op, const std::int64_t* dims, int rank, std::uint32_t axes,
+                ReducePlan* plan) {
+  if (rank > kReduceMaxRank) return false;
+  plan->op = op;
+  plan->outputs = 1;
+  plan->reduced = 1;
+  plan->kept_rank = plan->reduced_rank = 0;
+  plan->tiles = plan->tile_cost = 0;
+  struct Axis {
+    std::int64_t size, stride;
+    bool reduced;
+  };
+  Axis merged[kReduceMaxRank];
+  int count = 0;  // innermost first
+  std::int64_t stride = 1;
+  for (int i = rank - 1; i >= 0; --i) {
+    const bool reduced = (axes >> i & 1) != 0;
+    (reduced ? plan->reduced : plan->outputs) *= dims[i];
+    if (dims[i] != 1) {
+      if (count > 0 && merged[count - 1].reduced == reduced) {
+        merged[count - 1].size *= dims[i];
+      } else {
+        merged[count++] = {dims[i], stride, reduced};
+      }
+    }
+    stride *= dims[i];
+  }
+  if (plan->outputs == 0) return true;
+  if (count == 0) merged[count++] = {1, 1, true};
+  plan->rows = merged[0].reduced;
+  plan->inner = merged[0].size;
+  for (int i = count - 1; i > 0; --i) {
+    const Axis& axis = merged[i];
+    int& at = axis.reduced ? plan->reduced_rank : plan->kept_rank;
+    (axis.reduced ? plan->reduced_dims : plan->kept_dims)[at] = axis.size;
+    (axis.reduced ? plan->reduced_strides : plan->kept_strides)[at] = axis.stride;
+    ++at;
+  }
+  if (plan->reduced == 0) {
+    plan->outputs_per_tile = plan->outputs;
+    plan->tiles = 1;
+    return true;
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(kTileElements / plan->reduced, 1);
+  if (plan->rows) {
+    plan->outputs_per_tile = std::min(wanted, plan->outputs);
+    plan->tiles = (plan->outputs + plan->outputs_per_tile - 1) / plan->outputs_per_tile;
+  } else {
+    plan->outputs_per_tile = std::min(plan->inner, (wanted + 31) / 32 * 32);
+    plan->column_blocks = (plan->inner + plan->outputs_per_tile - 1) / plan->outputs_per_tile;
+    plan->tiles = plan->outputs / plan->inner * plan->column_blocks;
+  }
+  plan->tile_cost = plan->outputs_per_tile * plan->reduced;
+  return true;
+}
+
+void RunReduceTile(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
+                   std::int64_t tile) {
+  if (plan.reduced == 0) {
+    const float value =
+        Finish(plan.op, static_cast<double>(StartOf(FoldOf(plan.op))), 0, 0.0f);
+    std::fill(out, out + plan.outputs, value);
+    return;
+  }
+  if (!plan.rows) return RunColumns(kernel, plan, in, out, tile);
+  const std::int64_t first = tile * plan.outputs_per_tile;
+  RunRows(kernel, plan, in, out, first, std::min(plan.outputs, first + plan.outputs_per_tile));
+}
+
+ArgExtremePlan PlanArgExtreme(std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  ArgExtremePlan plan;
+  plan.outer = outer;
+  plan.n = n;
+  plan.inner = inner;
+  if (outer == 0 || n == 0 || inner == 0) return plan;
+  plan.outer_per_tile = std::clamp<std::int64_t>(kTileElements / (n * inner), 1, outer);
+  plan.tiles = (outer + plan.outer_per_tile - 1) / plan.outer_per_tile;
+  plan.tile_cost = plan.outer_per_tile * n * inner;
+  return plan;
+}
+
+namespace {
+
+float At(const float* p, std::int64_t i) {
+  float value;
+  std::memcpy(&value, p + i, sizeof value);
+  return value;
+}
+
+// Where the value that the fold found first (last) stands.
+std::int64_t Find(const float* row, std::int64_t n, float value, bool last) {
+  const auto same = [value](float x) { return value != value ? x != x : x == value; };
+  if (last) {
+    for (std::int64_t i = n - 1; i > 0; --i)
+      if (same(At(row, i))) return i;
+    return 0;
+  }
+  for (std::int64_t i = 0; i < n; ++i)
+    if (same(At(row, i))) return i;
+  return 0;
+}
+
+void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::int64_t inner,
+                std::int64_t* out) {
+  float best[kColumnBlock];
+  for (std::int64_t c0 = 0; c0 < inner; c0 += kColumnBlock) {
+    const std::int64_t cols = std::min(kColumnBlock, inner - c0);
+    for (std::int64_t c = 0; c < cols; ++c) {
+      best[c] = At(in, c0 + c);
+      out[c0 + c] = 0;
+    }
+    for (std::int64_t i = 1; i < n; ++i)
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const float x = At(in, i * inner + c0 + c);
+        const bool better = largest ? x > best[c] : x < best[c];
+        const bool first_nan = x != x && best[c] == best[c];
+        const bool tie = last && (x == best[c] || (x != x && best[c] != best[c]));
+        const bool beaten = best[c] == best[c] && better;
+        if (beaten || first_nan || tie) {
+          best[c] = x;
+          out[c0 + c] = i;
+        }
+      }
+  }
+}
+
+}  // namespace
+
+void RunArgExtremeTile(const ReduceKernel& kernel, const ArgExtremePlan& plan, bool largest,
+                       bool last, const float* in, std::int64_t* out, std::int64_t tile) {
+  const FoldRowFn fold = kernel.row[static_cast<int>(largest ? Fold::kMax : Fold::kMin)];
+  const std::int64_t first = tile * plan.outer_per_tile;
+  const std::int64_t end = std::min(plan.outer, first + plan.outer_per_tile);
+  for (std::int64_t i = first; i < end; ++i) {
+    const float* row = in + i * plan.n * plan.inner;
+    if (plan.inner > 1) {
+      ArgColumns(largest, last, row, plan.n, plan.inner, out + i * plan.inner);
+      continue;
+    }
+    double value = static_cast<double>(largest ? -kInfinity : kInfinity);
+    fold(row, static_cast<std::size_t>(plan.n), nullptr, &value);
+    out[i] = Find(row, plan.n, static_cast<float>(value), last);
+  }
+}
+
+}  // namespace npurt::kernels

@@ -1,0 +1,214 @@
+// Conv: Y[n, o, p] = sum over c, t of X[n, c, p * stride - pad + t * dilation] * W[o, c, t] + B[o],
+// for any number of spatial dimensions, channels in groups. The fuse pass may add a residual of Y's
+// shape and an activation, in this order.
+#include "kernels/conv/conv.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/depthwise/depthwise.h"
+#include "ops/conv_geometry.h"
+
+namespace npurt::ops::conv {
+namespace {
+
+constexpr int kBias = 2, kResidual = 3;
+
+absl::Status Infer(InferContext& context) { return InferConv(context, false); }
+
+// The next multi-index below `extents`; false after the last.
+bool Advance(const Dims& extents, Dims* index) {
+  for (std::size_t d = extents.size(); d-- > 0;) {
+    if (++(*index)[d] < extents[d]) return true;
+    (*index)[d] = 0;
+  }
+  return false;
+}
+
+template <typename Context>
+absl::StatusOr<ConvGeometry> CheckedGeometry(const Context& context, const Attributes& attributes) {
+  NPURT_ASSIGN_OR_RETURN(ConvGeometry g, ConvGeometryOf(attributes, false, context.dims(0),
+                                                        context.dims(1), context.output_dims(0)));
+  NPURT_RETURN_IF_ERROR(CheckConvBias(g, context.has_input(kBias) ? context.count(kBias) : -1));
+  if (context.has_input(kResidual) && context.dims(kResidual) != context.output_dims(0))
+    return absl::InvalidArgumentError(absl::StrCat("residual has shape ",
+                                                   ShapeString(context.dims(kResidual)), ", want ",
+                                                   ShapeString(context.output_dims(0))));
+  return g;
+}
+
+template <typename T>
+struct Reference {
+  static absl::Status Run(const RunContext& run) {
+    NPURT_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedGeometry(run, run.attributes()));
+    if (run.output_count_of(0) == 0) return absl::OkStatus();
+    const kernels::Epilogue epilogue = EpilogueOf(run.attributes());
+    Poller poller(run);
+    std::int64_t taps = 1, in_plane = 1;
+    for (std::int64_t extent : g.kernel) taps *= extent;
+    for (std::int64_t extent : g.in) in_plane *= extent;
+    std::int64_t at = 0;
+    for (std::int64_t n = 0; n < g.batch; ++n)
+      for (std::int64_t o = 0; o < g.groups * g.out_channels; ++o) {
+        const std::int64_t first_channel =
+            n * g.groups * g.in_channels + o / g.out_channels * g.in_channels;
+        Dims p(g.out.size(), 0);
+        do {
+          double sum = run.has_input(kBias) ? static_cast<double>(run.Load<T>(kBias, o)) : 0.0;
+          Dims t(g.kernel.size(), 0);
+          if (taps > 0) {
+            std::int64_t tap = 0;
+            do {
+              std::int64_t x = 0;
+              bool inside = true;
+              for (std::size_t d = 0; d < p.size(); ++d) {
+                const std::int64_t i = p[d] * g.stride[d] - g.pad[d] + t[d] * g.dilation[d];
+                inside = inside && i >= 0 && i < g.in[d];
+                x = x * g.in[d] + i;
+              }
+              if (inside)
+                for (std::int64_t c = 0; c < g.in_channels; ++c)
+                  sum += static_cast<double>(run.Load<T>(0, (first_channel + c) * in_plane + x)) *
+                         static_cast<double>(run.Load<T>(1, (o * g.in_channels + c) * taps + tap));
+              ++tap;
+            } while (Advance(g.kernel, &t));
+          }
+          if (run.has_input(kResidual)) sum += static_cast<double>(run.Load<T>(kResidual, at));
+          run.Store<T>(0, at++, Finished<T>(epilogue, sum));
+          NPURT_RETURN_IF_ERROR(poller.Count(g.in_channels * taps));
+        } while (Advance(g.out, &p));
+      }
+    return absl::OkStatus();
+  }
+};
+
+struct PreparedConv : Prepared {
+  const kernels::GemmKernel* gemm = nullptr;
+  const kernels::DepthwiseKernel* depthwise = nullptr;  // null if groups have many channels
+  PackedBuffer weights;                                 // or nothing: read as they are
+};
+
+// Up to here the depthwise kernel does better than a matrix product of so few rows, unless a single
+// tap makes the image itself the right operand.
+constexpr std::int64_t kMostDepthwiseOutputs = 4;
+
+absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
+  const ValueType& w_type = context.type(1);
+  if (context.type(0).dtype != DType::kF32 || !w_type.has_rank ||
+      w_type.dims.size() > 2 + kernels::kConvRank)
+    return nullptr;
+  auto prepared = std::make_unique<PreparedConv>();
+  prepared->gemm = kernels::SelectGemmKernel(MatrixIsa(context));
+  prepared->kernel = prepared->gemm->name;
+  const Tensor* w = context.constant(1);
+  if (w == nullptr) return prepared;
+  const std::int64_t groups = context.attributes().Int("group", 1);
+  ConvGeometry g;
+  g.batch = 1;
+  g.groups = groups;
+  g.in_channels = w->dims()[1];
+  g.out_channels = w->dims()[0] / groups;
+  std::int64_t taps = 1;
+  for (int i = 2; i < w->rank(); ++i) taps *= w->dims()[i];
+  if (g.out_channels <= kMostDepthwiseOutputs && w->rank() <= 4 &&
+      (taps > 1 || g.in_channels == 1)) {
+    prepared->depthwise = kernels::SelectDepthwiseKernel(MatrixIsa(context));
+    prepared->kernel = prepared->depthwise->name;
+    return prepared;
+  }
+  if (w->element_count() == 0) return prepared;
+  for (int i = 2; i < w->rank(); ++i) {
+    g.kernel.push_back(w->dims()[i]);
+    for (Dims* ones : {&g.in, &g.out, &g.stride, &g.dilation}) ones->push_back(1);
+    g.pad.push_back(0);
+  }
+  kernels::ConvProblem problem;
+  ToConvProblem(g, false, &problem);
+  const std::int64_t floats = kernels::PackedConvWeightsSize(*prepared->gemm, problem);
+  if (floats == 0) return absl::ResourceExhaustedError("w is too large to pack");
+  prepared->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.AllocatePacked(prepared->packed_bytes));
+  std::vector<float> row(static_cast<std::size_t>(kernels::ConvWeightsScratchSize(problem)));
+  kernels::PackConvWeights(*prepared->gemm, problem, static_cast<const float*>(w->data()),
+                           row.data(), prepared->weights.as<float>());
+  context.DropConstant(1);
+  return prepared;
+}
+
+struct Bound {
+  kernels::ConvProblem problem;
+  bool is_depthwise;
+  kernels::ConvTiling tiling;
+  kernels::DepthwiseTiling depthwise;
+  kernels::Epilogue epilogue;
+};
+
+absl::Status Bind(BindContext& bind) {
+  const auto* prepared = bind.prepared<PreparedConv>();
+  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g, CheckedGeometry(bind, bind.attributes()));
+  auto* bound = bind.New<Bound>();
+  bound->epilogue = EpilogueOf(bind.attributes());
+  if (!ToConvProblem(g, false, &bound->problem))
+    return absl::InternalError("prepare let more than three spatial dimensions pass");
+  const double bytes = 4.0 * static_cast<double>(bind.count(0) + bind.output_count_of(0));
+  if (prepared->depthwise != nullptr) {
+    bound->depthwise = kernels::PlanDepthwise(bound->problem, *prepared->depthwise);
+    bound->is_depthwise = bound->depthwise.tiles >= 0;
+  }
+  if (bound->is_depthwise) {
+    const kernels::DepthwiseTiling& t = bound->depthwise;
+    bind.SetTiles(t.tiles, CostOf(t.flops_per_tile * 2,
+                                  t.tiles > 0 ? bytes / static_cast<double>(t.tiles) : 0));
+    bind.SetScratch(t.scratch_bytes);
+    return absl::OkStatus();
+  }
+  const kernels::ConvTiling& t = bound->tiling = kernels::PlanConv(bound->problem, *prepared->gemm);
+  if (t.tiles < 0) return absl::InvalidArgumentError("sizes overflow");
+  bind.SetTiles(t.tiles,
+                CostOf(t.flops_per_tile, t.tiles > 0 ? bytes / static_cast<double>(t.tiles) : 0));
+  bind.SetScratch(t.scratch_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
+  const auto* prepared = run.prepared<PreparedConv>();
+  const auto* bound = run.bound<Bound>();
+  kernels::Epilogue epilogue = bound->epilogue;
+  if (run.has_input(kBias)) epilogue.row_bias = run.in<float>(kBias);
+  if (run.has_input(kResidual)) epilogue.residual = run.in<float>(kResidual);
+  if (bound->is_depthwise) {
+    kernels::RunDepthwiseTile({&bound->problem, &bound->depthwise, run.in<float>(0),
+                               run.in<float>(1), run.out<float>(0), epilogue},
+                              tile, scratch);
+    return absl::OkStatus();
+  }
+  const bool packed = prepared->weights.data != nullptr;
+  kernels::RunConvTile({&bound->problem, &bound->tiling, run.in<float>(0),
+                        packed ? prepared->weights.as<float>() : run.in<float>(1), packed,
+                        run.out<float>(0), epilogue},
+                       tile, scratch);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+extern constexpr OpDef kOp = {
+    .name = "Conv",
+    .inputs = {{"x", "T"}, {"w", "T"}, {"?b", "T"}, {"?residual", "T"}},
+    .outputs = {{"y", "T"}},
+    .types = {{"T", kFloats}},
+    .attributes = {{"auto_pad", AttrKind::kString},
+                   {"dilations", AttrKind::kInts},
+                   {"group", AttrKind::kInt},
+                   {"kernel_shape", AttrKind::kInts},
+                   {"pads", AttrKind::kInts},
+                   {"strides", AttrKind::kInts},
+                   {"activation", AttrKind::kInt},
+                   {"activation_alpha", AttrKind::kFloat},
+                   {"activation_beta", AttrKind::kFloat}},
+    .infer = Infer,
+    .reference = ForEachType<Reference, kFloats>,
+    .prepare = Prepare,
+    .bind = Bind,
+    .run = Run,
+    .epilogue = {.activation = true, .bias_input = kBias, .residual_input = kResidual},
+};
+
+}  // namespace npurt::ops::conv

@@ -1,0 +1,89 @@
+#!/bin/bash
+# The npurt command from outside: exit codes, what goes where, and help that fits 80 columns.
+# Usage: command_test.sh NPURT
+set -uo pipefail
+npurt=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+# A model of one node: y = x + x, float32 [2], as ONNX writes it.
+printf '\x08\x08\x3a\x3f\x0a\x10\x0a\x01x\x0a\x01x\x12\x01y\x22\x03Add\x3a\x00\x12\x01g\x5a\x13\x0a\x01x\x12\x0e\x0a\x0c\x08\x01\x12\x08\x0a\x02\x08\x02\x0a\x02\x08\x01\x62\x13\x0a\x01y\x12\x0e\x0a\x0c\x08\x01\x12\x08\x0a\x02\x08\x02\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x0d' >"$work/add.onnx"
+
+report() {  # report NAME OK
+  if [ "$2" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $1"; fi
+}
+
+# expect CODE PATTERN ARGUMENT...: the exit code, and a pattern (may be empty) in stdout for 0, else
+# in stderr.
+expect() {
+  local want=$1 pattern=$2 code=0 shown
+  shift 2
+  "$npurt" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  shown=$work/err
+  [ "$want" = 0 ] && shown=$work/out
+  if [ "$code" = "$want" ] && { [ -z "$pattern" ] || grep -q -- "$pattern" "$shown"; }; then
+    report "" 0
+  else
+    report "npurt $*: exit code $code, want $want and '$pattern' in" 1
+    cat "$work/out" "$work/err"
+  fi
+}
+
+for verb in run bench inspect test options version; do
+  expect 0 "usage: npurt $verb" "$verb" --help
+  wide=$(awk 'length($0) > 80' "$work/out")
+  report "$verb --help is wider than 80 columns: $wide" "$([ -z "$wide" ]; echo $?)"
+  expect 2 "unknown flag '--nonsense'" "$verb" --nonsense
+done
+expect 0 "usage: npurt VERB" --help
+expect 2 "a verb is missing"
+expect 2 "did you mean bench" bnech
+expect 0 "ABI" version
+expect 0 '"abi"' version --json
+expect 0 "threads" options
+expect 0 '"name": "threads"' options threads --json
+expect 0 '| `threads` |' options --markdown
+expect 2 "did you mean threads" options thread
+expect 2 "MODEL is missing" run
+expect 3 "NOT_FOUND" run "$work/none.onnx"
+expect 2 "threads" run "$work/add.onnx" --option threads=many
+expect 2 "no_such_option" run "$work/add.onnx" --option no_such_option=1
+printf 'not a model' >"$work/bad.onnx"
+expect 3 "bad.onnx" run "$work/bad.onnx"
+expect 3 "has no test in it" test "$work"
+
+expect 0 "y  float32 \[2, 1\]" run "$work/add.onnx" --output-dir "$work/outputs"
+report "run writes out_0.npy" "$([ -s "$work/outputs/out_0.npy" ]; echo $?)"
+expect 0 "y  float32" run "$work/add.onnx" --input "x=$work/outputs/out_0.npy"
+expect 0 "min 2  max 2" run "$work/add.onnx" --fill ones
+expect 0 "min 2  max 2" run "$work/add.onnx" --fill ones --device reference
+expect 2 "did you mean 'x'" run "$work/add.onnx" --shape X=2x1
+expect 4 "x" run "$work/add.onnx" --shape x=3x1
+expect 0 "Add:1" inspect "$work/add.onnx"
+expect 0 '"steps"' inspect "$work/add.onnx" --plan --json
+expect 0 "Add" inspect "$work/add.onnx" --plan
+expect 0 '^{.*"p50_ms":.*"runs":.*}$' bench "$work/add.onnx" --seconds 0.05 --json
+expect 0 "p99_ms" bench "$work/add.onnx" --seconds 0.05 --concurrency 2
+
+# Two tests of that model: one that is right and one that is not.
+for name in right wrong; do
+  mkdir -p "$work/tests/$name/test_data_set_0"
+  cp "$work/add.onnx" "$work/tests/$name/model.onnx"
+  printf '\x08\x02\x08\x01\x10\x01\x4a\x08\x00\x00\x80\x3f\x00\x00\x00\x40' >"$work/tests/$name/test_data_set_0/input_0.pb"
+done
+printf '\x08\x02\x08\x01\x10\x01\x4a\x08\x00\x00\x00\x40\x00\x00\x80\x40' >"$work/tests/right/test_data_set_0/output_0.pb"
+printf '\x08\x02\x08\x01\x10\x01\x4a\x08\x00\x00\x00\x40\x00\x00\x80\x41' >"$work/tests/wrong/test_data_set_0/output_0.pb"
+mkdir "$work/tests/without"
+cp "$work/add.onnx" "$work/tests/without/model.onnx"
+expect 0 "^1 passed, 0 failed, 0 skipped" test "$work/tests/right"
+expect 1 "" test "$work/tests" --jobs 2 --summary
+report "the line of a failure" \
+  "$(grep -q "FAILED wrong: test_data_set_0 output 'y': at \[1, 0\]: got 4, want 16" "$work/out"; echo $?)"
+report "the counts" "$(grep -q '^1 passed, 1 failed, 1 skipped' "$work/out"; echo $?)"
+printf 'wrong\tit is wrong on purpose\tshapes\n' >"$work/known.tsv"
+expect 0 "KNOWN wrong: it is wrong on purpose" test "$work/tests" --known "$work/known.tsv"
+expect 0 "^2 passed, 0 failed, 1 skipped" test "$work/tests" --in-process --rtol 1
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
