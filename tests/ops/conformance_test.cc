@@ -1,5 +1,5 @@
-// The laws that hold for every operator, checked on the samples of op_samples.inc: no operator brings
-// code of its own for them.
+// The laws that hold for every operator, checked on the samples of op_samples.inc: no operator
+// brings code of its own for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,58 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/count_allocations.h"
+#include "ops/op_samples.h"
 #include "ops/op_test_harness.h"
 
 namespace npurt::ops {
 namespace {
-
-struct Sample {
-  const char* op;
-  std::vector<Value> inputs;
-  Attributes attributes;
-  int outputs;
-};
-
-// The words of op_samples.inc.
-using D = std::vector<std::int64_t>;
-using V = std::vector<double>;
-int seed = 1;
-[[maybe_unused]] Value F(const D& dims) { return RandomTensor(DType::kF32, dims, seed++, -2, 2); }
-[[maybe_unused]] Value F(const D& dims, const V& v) { return MakeTensorOf(DType::kF32, dims, v); }
-// Positive, for logarithms, roots and variances.
-[[maybe_unused]] Value P(const D& dims) { return RandomTensor(DType::kF32, dims, seed++, 0.1, 2); }
-[[maybe_unused]] Value I(const D& dims, const V& v) { return MakeTensorOf(DType::kI64, dims, v); }
-[[maybe_unused]] Value I32(const D& dims, const V& v) { return MakeTensorOf(DType::kI32, dims, v); }
-[[maybe_unused]] Value U8(const D& dims) { return RandomTensor(DType::kU8, dims, seed++, 0, 255); }
-[[maybe_unused]] Value U8(const D& dims, const V& v) { return MakeTensorOf(DType::kU8, dims, v); }
-[[maybe_unused]] Value I8(const D& dims) { return RandomTensor(DType::kI8, dims, seed++, -128, 127); }
-[[maybe_unused]] Value I8(const D& dims, const V& v) { return MakeTensorOf(DType::kI8, dims, v); }
-[[maybe_unused]] Value B(const D& dims) { return RandomTensor(DType::kBool, dims, seed++, 0, 1); }
-[[maybe_unused]] Value S(const D& dims, const std::vector<std::string>& v) {
-  return MakeTensor<std::string>(dims, v);
-}
-[[maybe_unused]] Value None() { return Value(); }
-[[maybe_unused]] Value Seq(ValueList items) { return Value::Sequence(std::move(items)); }
-[[maybe_unused]] Attribute A(const char* name, int v) { return {name, std::int64_t{v}}; }
-[[maybe_unused]] Attribute A(const char* name, double v) { return {name, static_cast<float>(v)}; }
-[[maybe_unused]] Attribute A(const char* name, const char* v) { return {name, std::string(v)}; }
-[[maybe_unused]] Attribute Is(const char* name, const D& v) { return {name, v}; }
-[[maybe_unused]] Attribute Fs(const char* name, const std::vector<float>& v) { return {name, v}; }
-[[maybe_unused]] Attribute Ss(const char* name, const std::vector<std::string>& v) {
-  return {name, v};
-}
-[[maybe_unused]] Attribute T(const char* name, const Value& v) { return {name, v.tensor()}; }
-
-std::vector<Sample> MakeSamples() {
-  std::vector<Sample> samples;
-  seed = 1;
-  const auto add = [&](const char* op, std::vector<Value> inputs, std::vector<Attribute> attributes,
-                       int outputs = 1) {
-    samples.push_back({op, std::move(inputs), Attrs(std::move(attributes)), outputs});
-  };
-#include "ops/op_samples.inc"
-  return samples;
-}
 
 const std::vector<Sample>& Samples() {
   static const std::vector<Sample> samples = MakeSamples();
@@ -224,8 +177,8 @@ TEST_P(OperatorLaw, SymbolicShapesEvaluateToTheProducedOnes) {
     if (!v.is_tensor() && v.kind() != ValueKind::kNone) return;
   OpOptions plain;
   plain.reference = true;
-  const auto produced = RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs,
-                              plain);
+  const auto produced =
+      RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs, plain);
   if (!produced.ok()) return;
   for (bool with_values : {true, false}) {
     DimTable table;
@@ -283,7 +236,8 @@ TEST_P(OperatorLaw, EmptyTensorsAndOddRanksGiveAnErrorOrTheInferredShape) {
   for (std::size_t i = 0; i < sample().inputs.size(); ++i) {
     const Value& v = sample().inputs[i];
     if (!v.is_tensor() || v.tensor().dtype() == DType::kString) continue;
-    for (const D& dims : {D{}, D{0}, D{1}, D{2, 0, 3}, D{1, 1, 1, 1, 1, 1, 2}}) {
+    for (const auto& dims :
+         std::vector<std::vector<std::int64_t>>{{}, {0}, {1}, {2, 0, 3}, {1, 1, 1, 1, 1, 1, 2}}) {
       std::vector<Value> inputs = sample().inputs;
       inputs[i] = RandomTensor(v.tensor().dtype(), dims, 7);
       variants.push_back(std::move(inputs));
@@ -336,8 +290,10 @@ TEST_P(OperatorLaw, RefusesWrongCountsTypesAndAttributes) {
       EXPECT_FALSE(RunOp(s.op, s.inputs, odd, s.outputs).ok()) << "without " << def.name;
     }
     odd = s.attributes;
-    if (def.kind == AttrKind::kString) odd.Set(def.name, std::int64_t{1});
-    else odd.Set(def.name, std::string("odd"));
+    if (def.kind == AttrKind::kString)
+      odd.Set(def.name, std::int64_t{1});
+    else
+      odd.Set(def.name, std::string("odd"));
     EXPECT_FALSE(RunOp(s.op, s.inputs, odd, s.outputs).ok()) << "odd kind of " << def.name;
   }
   int last = 0;
@@ -357,8 +313,8 @@ TEST_P(OperatorLaw, FastVersionDoesNotAllocateInRun) {
   options.before_run = [] { allocations_before = AllocationCount(); };
   options.after_run = [] { allocations_in_run += AllocationCount() - allocations_before; };
   OpReport report;
-  const auto result = RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs,
-                            options, &report);
+  const auto result =
+      RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs, options, &report);
   ASSERT_TRUE(result.ok()) << result.status();
   if (report.ran_fast && !report.allocated_outputs) {
     EXPECT_EQ(allocations_in_run, 0);
