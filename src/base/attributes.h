@@ -19,9 +19,18 @@
 
 namespace npurt {
 
-// A graph inside a node (the branches of If, the body of Loop). src/graph derives from it.
-struct Subgraph {
+// A graph inside a node (the branches of If, the body of Loop) as inference sees it. src/graph derives
+// from it. Its types may name dimensions of the graph around it, and dimensions of its own.
+class Subgraph {
+ public:
   virtual ~Subgraph() = default;
+  virtual std::size_t input_count() const = 0;
+  virtual std::size_t capture_count() const = 0;
+  virtual std::size_t output_count() const = 0;
+  // REQUIRES: the index is below the count.
+  virtual const ValueType& input_type(std::size_t i) const = 0;
+  virtual const ValueType& capture_type(std::size_t i) const = 0;
+  virtual const ValueType& output_type(std::size_t i) const = 0;
 };
 
 using AttributeValue =

@@ -2,6 +2,14 @@
 
 namespace npurt {
 
+absl::StatusOr<Frame*> RunServices::OpenFrame(const RunContext&, int) {
+  return absl::InternalError("subgraphs run in programs only");
+}
+
+absl::Status RunServices::MoveOutput(Slot*, Frame&, int) {
+  return absl::InternalError("subgraphs run in programs only");
+}
+
 Tensor RunContext::InputTensor(int i) const {
   return Tensor::Borrow(dtype(i), dims(i), inputs_[i]->data, nullptr);
 }

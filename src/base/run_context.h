@@ -29,6 +29,26 @@ struct Slot {
   Value* value = nullptr;             // sequences, optionals, maps; owned by the frame
 };
 
+// One activation of a subgraph of the step that runs (a branch, a loop's body). The runtime keeps it
+// from run to run with its plan and memory, so that running it again allocates nothing.
+class Frame {
+ public:
+  // Input `i` of the subgraph, its captures after its inputs, reads the bytes of `slot`, which must stay
+  // until Run returns.
+  virtual absl::Status SetInput(int i, const Slot& slot) = 0;
+  virtual absl::Status Run() = 0;
+  // An output of the last Run. Two sets of buffers take turns: it stays valid while the next Run
+  // reads it as an input, and not longer.
+  virtual const Slot& output(int i) const = 0;
+  // Moves an output of the last Run out of the frame.
+  virtual Value Take(int i) = 0;
+
+ protected:
+  ~Frame() = default;
+};
+
+class RunContext;
+
 class RunServices {
  public:
   // Memory for output `index` of the step (counted among the step's outputs), whose shape only this
@@ -36,6 +56,12 @@ class RunServices {
   virtual absl::Status AllocateOutput(Slot* output, absl::Span<const std::int64_t> dims) = 0;
   // OK, or CANCELLED / DEADLINE_EXCEEDED. Cheap; call it about every million element operations.
   virtual absl::Status Poll() = 0;
+  // The frame of the step's subgraph number `subgraph`, counted in the order of attribute names.
+  // Only for steps of one tile. The frame stays the runtime's.
+  virtual absl::StatusOr<Frame*> OpenFrame(const RunContext& run, int subgraph);
+  // Makes output `i` of the frame's last Run an output of the step: moved if AllocateOutput would
+  // have to allocate it, else copied.
+  virtual absl::Status MoveOutput(Slot* output, Frame& frame, int i);
 
  protected:
   ~RunServices() = default;
@@ -117,6 +143,12 @@ class RunContext {
     return services_->AllocateOutput(outputs_[i], dims);
   }
   absl::Status Poll() const { return services_->Poll(); }
+  absl::StatusOr<Frame*> OpenFrame(int subgraph) const {
+    return services_->OpenFrame(*this, subgraph);
+  }
+  absl::Status MoveOutput(int output, Frame& frame, int i) const {
+    return services_->MoveOutput(outputs_[output], frame, i);
+  }
   // On the reference device a float output is stored as float64; this is the type that the model
   // declared, to which Cast and Quantize round. Elsewhere the type of the output itself.
   DType declared_dtype(int i) const {

@@ -261,6 +261,9 @@ absl::Status Binder::BindLate(int index, exec::Context& context) const {
       types[i].kind = slot.kind;
       types[i].dtype = value.declared;
       types[i].element = value.element;
+      // A loop may have turned an optional into what it held.
+      if (value.kind == ValueKind::kOptional && slot.kind != value.kind && value.element != nullptr)
+        types[i] = *value.element;
     }
     inputs[i] = {&types[i], constants[i], nullptr};
   }

@@ -34,6 +34,11 @@ struct CompileOptions {
   int streams_per_engine = 0;  // 0: one stream for everything
   HashSet<std::string> keep;  // values that must stay observable
   const std::atomic<bool>* cancel = nullptr;  // asked between passes
+  // For the plans of subgraphs.
+  int participants = 1;
+  std::size_t plan_cache_bytes = 0;
+  // A subgraph: its inputs and outputs are values of the device.
+  bool inside = false;
 };
 
 struct PassReport {
@@ -73,6 +78,12 @@ absl::StatusOr<int> RemoveUnused(PassContext& context);
 absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
+
+// Compiles a subgraph of `node` with what `outer` knows of the values that it captures. If it cannot be
+// right for these types (a branch that is not taken) the result has an error instead of a program.
+absl::StatusOr<std::shared_ptr<const exec::Callee>> CompileSubgraph(
+    const graph::Graph& outer, const graph::Node& node, const std::string& attribute,
+    const graph::Graph& body, const CompileOptions& options);
 
 // The last pass: graph to program.
 absl::StatusOr<Compiled> Lower(const graph::Graph& graph, const CompileOptions& options);

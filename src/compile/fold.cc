@@ -36,7 +36,7 @@ absl::StatusOr<Tensor> TensorOfIntegers(DType dtype, const ValueInfo& value) {
 }
 
 bool Foldable(const PassContext& context, const Node& node) {
-  if (node.op->traits != ops::kPure || node.op->reference == nullptr) return false;
+  if (graph::EffectsOf(node) != ops::kPure || node.op->reference == nullptr) return false;
   if (node.inputs.empty() && node.op->any_rank) return false;
   for (ValueId input : node.inputs) {
     if (input == kNone) continue;
@@ -110,7 +110,7 @@ absl::StatusOr<int> FoldConstants(PassContext& context) {
       ++changes;
       continue;
     }
-    if (node.op->traits != ops::kPure) continue;
+    if (graph::EffectsOf(node) != ops::kPure) continue;
     bool all_known = !node.outputs.empty();
     for (ValueId output : node.outputs) {
       if (output == kNone) continue;
@@ -138,7 +138,7 @@ absl::StatusOr<int> RemoveUnused(PassContext& context) {
   int changes = 0;
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     const Node& node = graph.node(*id);
-    if ((node.op->traits & ops::kWritesState) != 0) continue;
+    if ((graph::EffectsOf(node) & ops::kWritesState) != 0) continue;
     bool used = false;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId output = node.outputs[i];

@@ -1,9 +1,9 @@
 // Lower: the last pass, from a graph to a Program: where each value is at home, which kernel each
 // node gets, which steps there are and in which stream.
 //
-// A value is at home in the arena unless it is a constant, an input, an output, a shape that binding
-// computes (kPlan: then nobody runs the nodes that made it), or something whose size only the run
-// tells (kPool). Steps that touch the pool are late: they are bound when they come up.
+// A value is at home in the arena unless it is a constant, an input, an output, a shape that
+// binding computes (kPlan: then nobody runs the nodes that made it), or something whose size only
+// the run tells (kPool). Steps that touch the pool are late: they are bound when they come up.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -44,8 +44,7 @@ bool IsPlanValue(const PassContext& context, ValueId id) {
 
 bool KnownWhenBound(const ValueType& type) {
   return type.kind == ValueKind::kTensor && type.has_rank && type.dtype != DType::kString &&
-         std::none_of(type.dims.begin(), type.dims.end(),
-                      [](Dim d) { return d.depends_on_run(); });
+         std::none_of(type.dims.begin(), type.dims.end(), [](Dim d) { return d.depends_on_run(); });
 }
 
 // The C++ objects that steps point to.
@@ -60,13 +59,9 @@ class Preparer final : public ops::PrepareContext {
       : graph_(graph), node_(node), options_(options) {}
 
   int input_count() const override { return static_cast<int>(node_.inputs.size()); }
-  bool has_input(int i) const override {
-    return i < input_count() && node_.inputs[i] != kNone;
-  }
+  bool has_input(int i) const override { return i < input_count() && node_.inputs[i] != kNone; }
   const ValueType& type(int i) const override { return graph_.value(node_.inputs[i]).type; }
-  const ValueType& output_type(int i) const override {
-    return graph_.value(node_.outputs[i]).type;
-  }
+  const ValueType& output_type(int i) const override { return graph_.value(node_.outputs[i]).type; }
   const Tensor* constant(int i) const override {
     if (!has_input(i)) return nullptr;
     const ValueInfo& value = graph_.value(node_.inputs[i]);
@@ -101,9 +96,16 @@ absl::StatusOr<Tensor> Stored(const Tensor& tensor, const device::Device& device
   if (dtype == tensor.dtype()) return tensor;
   NPURT_ASSIGN_OR_RETURN(const std::vector<double> reals, Reals(tensor));
   NPURT_ASSIGN_OR_RETURN(Tensor stored, Tensor::Create(dtype, tensor.dims()));
-  for (std::size_t i = 0; i < reals.size(); ++i)
-    stored.set(static_cast<std::int64_t>(i), reals[i]);
+  for (std::size_t i = 0; i < reals.size(); ++i) stored.set(static_cast<std::int64_t>(i), reals[i]);
   return stored;
+}
+
+// The type of a value inside a sequence, optional or map as the device stores it.
+ValueType StoredType(ValueType type, const device::Device& device) {
+  if (type.kind == ValueKind::kTensor) type.dtype = device.StorageType(type.dtype);
+  if (type.element != nullptr)
+    type.element = std::make_shared<const ValueType>(StoredType(*type.element, device));
+  return type;
 }
 
 class Lowering {
@@ -118,6 +120,7 @@ class Lowering {
 
   absl::StatusOr<Compiled> Run() {
     program_->name = graph_.name;
+    program_->allocator = options_.allocator;
     program_->dims = graph_.dims();
     NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
     FindNeeded(order);
@@ -133,8 +136,7 @@ class Lowering {
       BindStep& step = bind_steps_[s];
       for (int v : program_->steps[s].inputs) {
         const bool constant = v != exec::kNone && program_->values[v].home == Base::kConstant;
-        const Tensor* tensor =
-            constant ? &program_->constants[program_->values[v].index] : nullptr;
+        const Tensor* tensor = constant ? &program_->constants[program_->values[v].index] : nullptr;
         const bool readable = constant && (tensor->data() != nullptr || tensor->bytes() == 0);
         step.constants.push_back(readable ? tensor : nullptr);
       }
@@ -158,7 +160,7 @@ class Lowering {
     for (ValueId output : graph_.outputs()) read[output] = true;
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       const Node& node = graph_.node(*id);
-      bool needed = (node.op->traits & ops::kWritesState) != 0;
+      bool needed = (graph::EffectsOf(node) & ops::kWritesState) != 0;
       for (ValueId output : node.outputs)
         if (output != kNone)
           needed |= !is_plan_[output] && (read[output] || !context.MayVanish(output));
@@ -207,25 +209,27 @@ class Lowering {
   }
 
   void AddInputs() {
-    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
-      const ValueId id = graph_.inputs()[i];
+    std::vector<ValueId> inputs = graph_.inputs();
+    inputs.insert(inputs.end(), graph_.captures().begin(), graph_.captures().end());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const ValueId id = inputs[i];
       const ValueInfo& info = graph_.value(id);
-      const int v = AddValue(info, Base::kInput, static_cast<int>(i), false);
+      const int v = AddValue(info, Base::kInput, static_cast<int>(i), options_.inside);
       program_->inputs.push_back({info.name, v});
       value_of_[id] = v;
-      if (device_.capabilities().shares_host_memory) continue;
+      if (device_.capabilities().shares_host_memory || options_.inside) continue;
       const int copy =
           AddValue(info, KnownWhenBound(info.type) ? Base::kArena : Base::kPool, exec::kNone, true);
-      AddCopy(v, copy, absl::StrCat("copy of input '", info.name, "'"));
+      AddCopy(v, copy, true, absl::StrCat("copy of input '", info.name, "'"));
       value_of_[id] = copy;
     }
   }
 
   // A boundary copy, or on this device a copy of one value to another.
-  void AddCopy(int from, int to, std::string where) {
+  void AddCopy(int from, int to, bool on_device, std::string where) {
     Step step;
     BindStep bind;
-    if (device_.boundary_copy() != nullptr) {
+    if (device_.boundary_copy() != nullptr && !options_.inside) {
       step.run = device_.boundary_copy();
       step.op = "BoundaryCopy";
       step.why = "the device has memory of its own";
@@ -236,7 +240,17 @@ class Lowering {
       step.op = "Identity";
       step.why = "an output must be a buffer of its own";
     }
+    const ProgramValue& target = program_->values[to];
     owned_->attributes.emplace_back();
+    if (target.kind != ValueKind::kTensor) {
+      ValueType type;
+      type.kind = target.kind;
+      type.dtype = target.dtype;
+      type.element = target.element;
+      if (on_device) type = StoredType(std::move(type), device_);
+      owned_->attributes.back().Set(device::kBoundaryType,
+                                    std::make_shared<const ValueType>(std::move(type)));
+    }
     step.attributes = &owned_->attributes.back();
     step.inputs = {from};
     step.outputs = {to};
@@ -272,12 +286,18 @@ class Lowering {
     BindStep bind;
     bind.op = &op;
     step.node = id;
-    step.writes_state = (op.traits & ops::kWritesState) != 0;
+    step.writes_state = (graph::EffectsOf(node) & ops::kWritesState) != 0;
     for (ValueId input : node.inputs) {
       NPURT_ASSIGN_OR_RETURN(const int v, ValueFor(input));
       step.inputs.push_back(v);
     }
     for (ValueId output : node.outputs) {
+      // Kernels are chosen by type, so that one that only the run tells has none.
+      if (output != kNone && graph_.value(output).type.kind == ValueKind::kTensor &&
+          graph_.value(output).type.dtype == DType::kUndefined)
+        return absl::UnimplementedError(absl::StrCat(node.Where(graph_), ": the element type of '",
+                                                     graph_.value(output).name,
+                                                     "' cannot be known before it runs"));
       NPURT_ASSIGN_OR_RETURN(const int v, ValueFor(output));
       step.outputs.push_back(v);
       if (device_.boundary_copy() != nullptr)
@@ -291,12 +311,32 @@ class Lowering {
     step.engine = std::string(device::EngineName(op.engine));
     step.origins = node.origins;
     for (NodeId before : node.control)
-      if (needed_[before]) control_.push_back({step_of_[before], static_cast<int>(program_->steps.size())});
+      if (needed_[before])
+        control_.push_back({step_of_[before], static_cast<int>(program_->steps.size())});
     NPURT_RETURN_IF_ERROR(ChooseKernel(node, &step, &bind));
+    NPURT_RETURN_IF_ERROR(AddCallees(node, &step));
     step.late = IsLate(step);
     step_of_[id] = static_cast<int>(program_->steps.size());
     program_->steps.push_back(std::move(step));
     bind_steps_.push_back(std::move(bind));
+    return absl::OkStatus();
+  }
+
+  // In the order of attribute names, which is how steps count their subgraphs.
+  absl::Status AddCallees(const Node& node, Step* step) {
+    for (const Attribute& attribute : node.attributes.all()) {
+      const auto* sub = std::get_if<std::shared_ptr<const Subgraph>>(&attribute.value);
+      if (sub == nullptr) continue;
+      auto callee =
+          CompileSubgraph(graph_, node, attribute.name, static_cast<const Graph&>(**sub), options_);
+      if (!callee.ok())
+        return Annotate(callee.status(), absl::StrCat(step->where, ", ", attribute.name));
+      if ((*callee)->program != nullptr) {
+        program_->weight_bytes += (*callee)->program->weight_bytes;
+        program_->packed_bytes += (*callee)->program->packed_bytes;
+      }
+      step->callees.push_back(*std::move(callee));
+    }
     return absl::OkStatus();
   }
 
@@ -352,7 +392,8 @@ class Lowering {
       const ValueInfo& info = graph_.value(id);
       const bool known = KnownWhenBound(info.type);
       ProgramValue& value = program_->values[v];
-      const bool own_buffer = device_.capabilities().shares_host_memory && !info.is_input &&
+      const bool shared = device_.capabilities().shares_host_memory || options_.inside;
+      const bool own_buffer = shared && !info.is_input &&
                               (value.home == Base::kArena || value.home == Base::kPool) &&
                               !is_output_.contains(v);
       int out = v;
@@ -363,8 +404,9 @@ class Lowering {
         }
       } else {
         if (value.home == Base::kConstant) ++constant_uses_[value.index];
-        out = AddValue(info, known ? Base::kOutput : Base::kPool, static_cast<int>(i), false);
-        AddCopy(v, out, absl::StrCat("copy to output '", name, "'"));
+        out = AddValue(info, known ? Base::kOutput : Base::kPool, static_cast<int>(i),
+                       options_.inside);
+        AddCopy(v, out, options_.inside, absl::StrCat("copy to output '", name, "'"));
       }
       is_output_.insert(out);
       program_->outputs.push_back({name, out});
@@ -382,8 +424,8 @@ class Lowering {
     }
   }
 
-  // With several streams the order of execution is not that of the list: then values of the pool stay
-  // until the run is over.
+  // With several streams the order of execution is not that of the list: then values of the pool
+  // stay until the run is over.
   void SetReleases() {
     if (program_->stream_count > 1) return;
     std::vector<int> last(program_->values.size(), exec::kNone);

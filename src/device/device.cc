@@ -54,15 +54,57 @@ void CopyFrom(const RunContext& run) {
   });
 }
 
+// `value` with its float tensors stored as `type` says.
+absl::StatusOr<Value> Converted(const Value& value, const ValueType& type) {
+  if (value.is_tensor()) {
+    const Tensor& tensor = value.tensor();
+    if (type.kind != ValueKind::kTensor || type.dtype == tensor.dtype() || !IsFloat(type.dtype) ||
+        !IsFloat(tensor.dtype()))
+      return value;
+    NPURT_ASSIGN_OR_RETURN(const std::vector<double> reals, Reals(tensor));
+    NPURT_ASSIGN_OR_RETURN(Tensor converted, Tensor::Create(type.dtype, tensor.dims()));
+    if (!DispatchDType<kFloats>(type.dtype, [&](auto element) {
+          for (std::size_t i = 0; i < reals.size(); ++i)
+            converted.set(static_cast<std::int64_t>(i), static_cast<decltype(element)>(reals[i]));
+        }))
+      return absl::UnimplementedError(
+          absl::StrCat("sequences of ", DTypeName(type.dtype), " on the reference device"));
+    return Value(std::move(converted));
+  }
+  if (type.element == nullptr || value.kind() == ValueKind::kNone) return value;
+  if (value.kind() == ValueKind::kMap) {
+    ValueMap map = value.map();
+    for (auto& [key, item] : map.by_number) {
+      NPURT_ASSIGN_OR_RETURN(item, Converted(item, *type.element));
+    }
+    for (auto& [key, item] : map.by_string) {
+      NPURT_ASSIGN_OR_RETURN(item, Converted(item, *type.element));
+    }
+    return Value::Map(std::move(map));
+  }
+  // An optional that turned into what it held.
+  const bool unwrapped = value.kind() != type.kind && value.kind() == type.element->kind;
+  const ValueType& wanted = unwrapped ? *type.element : type;
+  ValueList items;
+  for (const Value& item : value.items()) {
+    if (wanted.element == nullptr) return value;
+    NPURT_ASSIGN_OR_RETURN(items.emplace_back(), Converted(item, *wanted.element));
+  }
+  if (value.kind() == ValueKind::kSequence) return Value::Sequence(std::move(items));
+  return items.empty() ? Value::Empty() : Value::Some(std::move(items[0]));
+}
+
 absl::Status BoundaryCopy(const RunContext& run, std::int64_t, void*) {
   if (run.input(0).kind != ValueKind::kTensor) {
-    run.set_output_value(0, run.input_value(0));
+    const auto* type =
+        std::get_if<std::shared_ptr<const ValueType>>(run.attributes().Find(kBoundaryType));
+    NPURT_ASSIGN_OR_RETURN(Value copy, Converted(run.input_value(0), **type));
+    run.set_output_value(0, std::move(copy));
     return absl::OkStatus();
   }
   const DType from = run.dtype(0), to = run.output(0).dtype;
   if (from == DType::kString) {
-    for (std::int64_t i = 0; i < run.count(0); ++i)
-      run.Store(0, i, run.Load<std::string>(0, i));
+    for (std::int64_t i = 0; i < run.count(0); ++i) run.Store(0, i, run.Load<std::string>(0, i));
   } else if (from == to) {
     std::size_t bytes;
     if (!BytesOf(from, run.count(0), &bytes)) return absl::InternalError("size of a copy");

@@ -34,6 +34,8 @@ struct Capabilities {
   absl::Span<const absl::string_view> engines;
 };
 
+inline constexpr char kBoundaryType[] = "type";
+
 class Device {
  public:
   virtual absl::string_view name() const = 0;
@@ -53,7 +55,8 @@ class Device {
                     std::size_t alignment, memory::Kind kind) const = 0;
 
   // The step that copies a value into or out of this device's memory, converting between declared
-  // and stored element type. Null where boundary copies are elided.
+  // and stored element type; of a sequence, optional or map, whose type is the step's attribute
+  // kBoundaryType, all tensors in it. Null where boundary copies are elided.
   virtual RunFn boundary_copy() const = 0;
 
   // The clock of deadlines, in nanoseconds.

@@ -3,11 +3,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/checked_math.h"
 #include "base/mutex.h"
+#include "exec/frame.h"
 
 namespace npurt::exec {
 namespace {
@@ -43,8 +45,7 @@ struct TileJob {
   static void Run(void* argument, std::int64_t tile, int participant) {
     auto* job = static_cast<TileJob*>(argument);
     if (job->failed.load(std::memory_order_relaxed)) return;
-    absl::Status status =
-        job->fn(*job->run, tile, job->scratch + job->scratch_bytes * participant);
+    absl::Status status = job->fn(*job->run, tile, job->scratch + job->scratch_bytes * participant);
     if (__builtin_expect(!status.ok(), 0)) {
       MutexLock lock(job->mutex);
       if (job->first_error.ok()) job->first_error = std::move(status);
@@ -69,12 +70,17 @@ absl::Status CheckControl(const RunControl& control) {
   return absl::OkStatus();
 }
 
-Context::Context(std::shared_ptr<const Program> program) : program_(std::move(program)) {
+Context::Context(std::shared_ptr<const Program> program)
+    : program_(std::move(program)),
+      pool_(program_->allocator != nullptr ? *program_->allocator : memory::DefaultAllocator()) {
   const Program& p = *program_;
   slots_.resize(p.values.size());
   values_.resize(p.values.size());
   pool_tensors_.resize(p.values.size());
+  pool_blocks_.resize(p.values.size());
   pool_dims_.resize(p.values.size());
+  is_output_.resize(p.values.size());
+  for (const ProgramPort& output : p.outputs) is_output_[output.value] = true;
   input_slots_.resize(p.inputs.size());
   output_slots_.resize(p.outputs.size());
   runs_.resize(p.steps.size());
@@ -180,30 +186,113 @@ void Context::SetOutput(int output, void* data) {
     slots_[value].data = AddressOr(data) + offset;
 }
 
+bool Context::InPool(int value) const {
+  return plan_ == nullptr || plan_->values[value].base == Base::kPool;
+}
+
+int Context::ValueOf(const Slot* slot) const {
+  const std::ptrdiff_t value = slot - slots_.data();
+  return value < 0 || value >= static_cast<std::ptrdiff_t>(program_->values.size())
+             ? kNone
+             : static_cast<int>(value);
+}
+
+void Context::Forget(int value) {
+  pool_tensors_[value] = {};
+  if (pool_blocks_[value] != nullptr) pool_.Give(std::exchange(pool_blocks_[value], nullptr));
+  values_[value] = {};
+  if (InPool(value)) slots_[value].data = nullptr;
+}
+
 absl::Status Context::Reserve(int value, absl::Span<const std::int64_t> dims) {
-  NPURT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(program_->values[value].dtype, dims));
-  pool_tensors_[value] = std::move(tensor);
+  const DType dtype = program_->values[value].dtype;
   Slot& slot = slots_[value];
-  slot.data = pool_tensors_[value].mutable_data();
-  slot.dims = pool_tensors_[value].dims().data();
-  slot.rank = pool_tensors_[value].rank();
-  slot.count = pool_tensors_[value].element_count();
+  if (is_output_[value] || dtype == DType::kString) {
+    NPURT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(dtype, dims));
+    pool_tensors_[value] = std::move(tensor);
+    slot.data = pool_tensors_[value].mutable_data();
+    slot.dims = pool_tensors_[value].dims().data();
+    slot.rank = pool_tensors_[value].rank();
+    slot.count = pool_tensors_[value].element_count();
+    return absl::OkStatus();
+  }
+  NPURT_ASSIGN_OR_RETURN(const std::int64_t count, ElementCount(dims));
+  std::size_t bytes;
+  if (!BytesOf(dtype, count, &bytes))
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of shape ", ShapeString(dims), " is too large"));
+  pool_dims_[value].assign(dims.begin(), dims.end());
+  if (pool_blocks_[value] != nullptr) pool_.Give(std::exchange(pool_blocks_[value], nullptr));
+  pool_blocks_[value] = pool_.Take(bytes);
+  if (pool_blocks_[value] == nullptr)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", bytes, " bytes of '", program_->values[value].name, "'"));
+  slot.data = pool_blocks_[value];
+  slot.dims = pool_dims_[value].data();
+  slot.rank = static_cast<std::int32_t>(dims.size());
+  slot.count = count;
   return absl::OkStatus();
 }
 
 absl::Status Context::AllocateOutput(Slot* output, absl::Span<const std::int64_t> dims) {
-  const std::ptrdiff_t value = output - slots_.data();
-  if (value < 0 || value >= static_cast<std::ptrdiff_t>(program_->values.size()))
-    return absl::OkStatus();  // an output that nobody reads
+  const int value = ValueOf(output);
+  if (value == kNone) return absl::OkStatus();
+  const auto known = absl::MakeConstSpan(output->dims, output->rank);
   // A value with a place in the plan keeps it: its shape was inferred, and must agree.
-  if (plan_ != nullptr && plan_->values[value].base != Base::kPool) {
-    if (absl::MakeConstSpan(output->dims, output->rank) != dims)
-      return absl::InternalError(absl::StrCat(
-          "'", program_->values[value].name, "': computed ", ShapeString(dims), ", inferred ",
-          ShapeString(absl::MakeConstSpan(output->dims, output->rank))));
+  if (!InPool(value)) {
+    if (known != dims)
+      return absl::InternalError(absl::StrCat("'", program_->values[value].name, "': computed ",
+                                              ShapeString(dims), ", inferred ",
+                                              ShapeString(known)));
     return absl::OkStatus();
   }
-  return Reserve(static_cast<int>(value), dims);
+  if (output->data != nullptr && known == dims) return absl::OkStatus();  // inferred just before
+  return Reserve(value, dims);
+}
+
+absl::StatusOr<Frame*> Context::OpenFrame(const RunContext& run, int subgraph) {
+  const std::ptrdiff_t index = &run - runs_.data();
+  const Step& step = program_->steps[index];
+  if (frames_.empty()) frames_.resize(runs_.size());
+  auto& frames = frames_[index];
+  if (frames.empty()) frames.resize(step.callees.size());
+  if (subgraph < 0 || subgraph >= static_cast<int>(frames.size()))
+    return absl::InternalError("the step has no such subgraph");
+  const Callee& callee = *step.callees[subgraph];
+  if (callee.program == nullptr) return callee.error;
+  if (frames[subgraph] == nullptr)
+    frames[subgraph] = std::make_unique<ContextFrame>(step.callees[subgraph], this);
+  return frames[subgraph].get();
+}
+
+absl::Status Context::MoveOutput(Slot* output, Frame& frame, int i) {
+  const int value = ValueOf(output);
+  if (value == kNone) return absl::OkStatus();
+  const Slot& from = frame.output(i);
+  const ProgramValue& info = program_->values[value];
+  if (from.kind != ValueKind::kTensor) {
+    values_[value] = frame.Take(i);
+    output->kind = from.kind;
+    return absl::OkStatus();
+  }
+  if (from.dtype != info.dtype || output->kind != ValueKind::kTensor)
+    return absl::InvalidArgumentError(absl::StrCat("'", info.name, "': the subgraph yields ",
+                                                   DTypeName(from.dtype), ", want ",
+                                                   DTypeName(info.dtype)));
+  if (!InPool(value)) {
+    NPURT_RETURN_IF_ERROR(AllocateOutput(output, absl::MakeConstSpan(from.dims, from.rank)));
+    std::size_t bytes = 0;
+    if (!BytesOf(from.dtype, from.count, &bytes)) return absl::InternalError("size of an output");
+    if (bytes > 0) std::memcpy(output->data, from.data, bytes);
+    return absl::OkStatus();
+  }
+  pool_tensors_[value] = frame.Take(i).tensor();
+  const Tensor& tensor = pool_tensors_[value];
+  output->data = AddressOr(tensor.data());
+  output->dims = tensor.dims().data();
+  output->rank = tensor.rank();
+  output->count = tensor.element_count();
+  return absl::OkStatus();
 }
 
 Tensor Context::TakePoolTensor(int value) { return std::exchange(pool_tensors_[value], {}); }
@@ -218,13 +307,6 @@ void* Context::LateStorage(std::size_t bytes, std::size_t alignment) {
   }
   late_used_ = start + bytes;
   return late_blocks_.back().get() + start;
-}
-
-void Context::Release(const Step& step) {
-  for (int value : step.release) {
-    pool_tensors_[value] = {};
-    values_[value] = {};
-  }
 }
 
 absl::Status Context::RunTiles(int index, const PlannedStep& planned, Team* team) {
@@ -268,6 +350,8 @@ absl::Status Context::RunStep(int index, Team* team) {
   absl::Status status;
   if (!planned->skip) {
     if (step.late) {
+      for (int value : step.outputs)
+        if (value != kNone && InPool(value)) Forget(value);
       late_used_ = 0;
       if (late_blocks_.size() > 1) late_blocks_.erase(late_blocks_.begin(), late_blocks_.end() - 1);
       late_scratch_bytes_ = 0;
@@ -279,8 +363,9 @@ absl::Status Context::RunStep(int index, Team* team) {
   }
   if (control_->observer != nullptr)
     for (int value : step.outputs)
-      if (value != kNone) NPURT_RETURN_IF_ERROR(control_->observer->Observe(value, slots_[value]));
-  if (!step.release.empty()) Release(step);
+      if (value != kNone)
+        NPURT_RETURN_IF_ERROR(control_->observer->Observe(*program_, value, slots_[value]));
+  for (int value : step.release) Forget(value);
   return absl::OkStatus();
 }
 
@@ -324,20 +409,26 @@ absl::Status Context::RunStreams(Team* team) {
 
 absl::Status Context::Run(Team* team, const RunControl& control) {
   control_ = &control;
+  team_ = team;
   absl::Status status;
   if (program_->stream_count > 1) {
     status = RunStreams(team);
   } else {
     const int count = static_cast<int>(program_->steps.size());
-    const bool watched = control.cancel != nullptr || control.closing != nullptr ||
-                         control.deadline_ns != 0;
+    const bool watched =
+        control.cancel != nullptr || control.closing != nullptr || control.deadline_ns != 0;
     if (watched) status = CheckControl(control);
     for (int s = 0; s < count && status.ok(); ++s) {
       status = RunStep(s, team);
       if (watched && status.ok()) status = CheckControl(control);
     }
   }
+  // What was not released on the way: with several streams, or after an error.
+  if (!status.ok() || program_->stream_count > 1)
+    for (std::size_t v = 0; v < pool_blocks_.size(); ++v)
+      if (pool_blocks_[v] != nullptr) Forget(static_cast<int>(v));
   control_ = nullptr;
+  team_ = nullptr;
   return status;
 }
 

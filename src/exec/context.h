@@ -1,13 +1,14 @@
-// Context: the state of one run of a Program: where its values lie, and how far its streams have come.
+// Context: the state of one run of a Program: where its values lie, and how far its streams have
+// come.
 //
-// Attach resolves a plan into slots (one a value) and one RunContext a step, once; a run with the same
-// plan then only patches the addresses of the caller's inputs and outputs and calls the steps, with no
-// look-up, no lock and no allocation. Streams are cursors {stream, next step}: a cursor that comes
-// to an event not yet signalled parks there, and whoever signals the event resumes it. One thread drives
-// all cursors of a run; a team helps it inside a step.
+// Attach resolves a plan into slots (one a value) and one RunContext a step, once; a run with the
+// same plan then only patches the addresses of the caller's inputs and outputs and calls the steps,
+// with no look-up, no lock and no allocation. Streams are cursors {stream, next step}: a cursor
+// that comes to an event not yet signalled parks there, and whoever signals the event resumes it.
+// One thread drives all cursors of a run; a team helps it inside a step.
 //
-// Lifetime: the program, the plan (shared) and the arena outlive their use here. Thread safety: one run
-// at a time per context; different contexts are independent.
+// Lifetime: the program, the plan (shared) and the arena outlive their use here. Thread safety: one
+// run at a time per context; different contexts are independent.
 #ifndef NPURT_EXEC_CONTEXT_H_
 #define NPURT_EXEC_CONTEXT_H_
 
@@ -21,13 +22,14 @@
 #include "base/run_context.h"
 #include "exec/program.h"
 #include "exec/team.h"
+#include "memory/pool.h"
 
 namespace npurt::exec {
 
-// Sees values after the step that made them. One thread at a time.
+// Sees values after the step that made them, those of subgraphs too. One thread at a time.
 class Observer {
  public:
-  virtual absl::Status Observe(int value, const Slot& slot) = 0;
+  virtual absl::Status Observe(const Program& program, int value, const Slot& slot) = 0;
 
  protected:
   ~Observer() = default;
@@ -42,6 +44,8 @@ struct RunControl {
 
 // OK, CANCELLED or DEADLINE_EXCEEDED.
 absl::Status CheckControl(const RunControl& control);
+
+class ContextFrame;
 
 class Context final : public RunServices {
  public:
@@ -68,13 +72,15 @@ class Context final : public RunServices {
   // null: the caller computes alone.
   absl::Status Run(Team* team, const RunControl& control);
 
-  // After a run: the slot of an output; its tensor if the run allocated it (kPool), ready to be moved to the
-  // caller.
+  // After a run: the slot of an output; its tensor if the run allocated it (kPool), ready to be
+  // moved to the caller.
   const Slot& output(int i) const { return slots_[program_->outputs[i].value]; }
+  // REQUIRES: an output of the program.
   Tensor TakePoolTensor(int value);
   Value TakeValue(int value);
 
-  // --- for StepBinder -----------------------------------------------------------------------------
+  // --- for StepBinder
+  // -----------------------------------------------------------------------------
   Slot& slot(int value) { return slots_[value]; }
   RunContext& run_context(int step) { return runs_[step]; }
   PlannedStep& late_step(int step) { return late_[step]; }
@@ -87,8 +93,11 @@ class Context final : public RunServices {
   // RunServices.
   absl::Status AllocateOutput(Slot* output, absl::Span<const std::int64_t> dims) override;
   absl::Status Poll() override { return CheckControl(*control_); }
+  absl::StatusOr<Frame*> OpenFrame(const RunContext& run, int subgraph) override;
+  absl::Status MoveOutput(Slot* output, Frame& frame, int i) override;
 
  private:
+  friend class ContextFrame;
   struct Cursor {
     int stream;
     std::size_t next = 0;  // in stream_steps_[stream]
@@ -101,8 +110,9 @@ class Context final : public RunServices {
   absl::Status RunStep(int index, Team* team);
   absl::Status RunTiles(int index, const PlannedStep& planned, Team* team);
   absl::Status RunStreams(Team* team);
-  void Release(const Step& step);
-  void* LateScratch(int participant);
+  void Forget(int value);
+  int ValueOf(const Slot* slot) const;  // kNone: an output that nobody reads
+  bool InPool(int value) const;
 
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const Plan> plan_;
@@ -111,10 +121,16 @@ class Context final : public RunServices {
   std::vector<Slot> slots_;
   std::vector<Slot*> operands_;  // the arrays that runs_ points into
   std::vector<RunContext> runs_;
-  std::vector<std::vector<std::pair<int, std::size_t>>> input_slots_, output_slots_;  // {value, offset}
-  std::vector<Value> values_;         // of slots that are no tensors
-  std::vector<Tensor> pool_tensors_;  // of slots at home in the pool
+  std::vector<std::vector<std::pair<int, std::size_t>>> input_slots_,
+      output_slots_;           // {value, offset}
+  std::vector<Value> values_;  // of slots that are no tensors
+  // Of slots at home in the pool: outputs and strings have a tensor, the others a block and dims.
+  memory::TensorPool pool_;
+  std::vector<Tensor> pool_tensors_;
+  std::vector<void*> pool_blocks_;
   std::vector<Dims> pool_dims_;
+  std::vector<bool> is_output_;
+  std::vector<std::vector<std::unique_ptr<ContextFrame>>> frames_;  // by step and subgraph
   std::vector<PlannedStep> late_;
   std::vector<std::unique_ptr<std::byte[]>> late_blocks_;
   std::size_t late_used_ = 0, late_block_bytes_ = 0;
@@ -123,6 +139,7 @@ class Context final : public RunServices {
   std::vector<std::vector<int>> stream_steps_;
   std::vector<Event> events_;
   const RunControl* control_ = nullptr;
+  Team* team_ = nullptr;
 };
 
 }  // namespace npurt::exec

@@ -16,10 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "base/run_context.h"
 #include "base/shape.h"
 #include "base/status.h"
 #include "base/tensor.h"
+#include "memory/allocator.h"
 
 namespace npurt::exec {
 
@@ -51,6 +53,27 @@ struct ProgramValue {
   SymDims integers;          // kPlan: the elements
 };
 
+struct Plan;
+struct Program;
+
+// Plans for one program: by a cache.
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  // The plan for inputs of these dimensions. Thread safe.
+  virtual absl::StatusOr<std::shared_ptr<const Plan>> Find(
+      absl::Span<const absl::Span<const std::int64_t>> dims) = 0;
+};
+
+// A program that a step may run (a branch, a loop's body). Its inputs are those of the subgraph, then
+// its captures.
+struct Callee {
+  std::string name;  // of the attribute
+  std::shared_ptr<const Program> program;  // null: `error` says why it cannot run
+  std::unique_ptr<Planner> planner;
+  absl::Status error;
+};
+
 struct Step {
   RunFn run = nullptr;
   const void* prepared = nullptr;  // owned by Program::owners
@@ -64,6 +87,7 @@ struct Step {
   std::vector<int> wait;   // events
   int signal = kNone;      // event
   int node = kNone;        // for the binder
+  std::vector<std::shared_ptr<const Callee>> callees;
   // For people: plans, traces and errors.
   std::string where;       // "Conv node 'conv1'"
   std::string op, kernel, engine, why;
@@ -75,7 +99,6 @@ struct ProgramPort {
   int value = kNone;
 };
 
-struct Plan;
 class Context;
 
 // Binds a step whose shapes only the run tells: infers the shapes of its outputs from the slots of
@@ -98,6 +121,7 @@ struct Program {
   std::vector<std::string> stream_names;
   std::size_t weight_bytes = 0;
   std::size_t packed_bytes = 0;
+  memory::Allocator* allocator = nullptr;  // for what runs allocate; outlives the program
   std::unique_ptr<StepBinder> binder;
   std::vector<std::shared_ptr<const void>> owners;  // prepared states, attributes
 };

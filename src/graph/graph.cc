@@ -265,6 +265,17 @@ ValueId Graph::AddRawValue(std::string value_name, ValueType type) {
   return id;
 }
 
+ops::Traits EffectsOf(const Node& node) {
+  ops::Traits traits = node.op->traits;
+  for (const Attribute& attribute : node.attributes.all())
+    if (const auto* sub = std::get_if<std::shared_ptr<const Subgraph>>(&attribute.value)) {
+      const auto& graph = static_cast<const Graph&>(**sub);
+      for (NodeId id = 0; id < graph.node_count(); ++id)
+        if (!graph.node(id).removed) traits |= EffectsOf(graph.node(id));
+    }
+  return traits;
+}
+
 absl::StatusOr<std::vector<NodeId>> Graph::Order() const {
   std::vector<int> waits_for(node_count(), 0);
   std::vector<std::vector<NodeId>> control_users(node_count());
@@ -306,6 +317,17 @@ absl::StatusOr<std::vector<NodeId>> Graph::Order() const {
       return absl::InvalidArgumentError(
           absl::StrCat(nodes_[id].Where(*this), ": is part of a cycle"));
   return absl::InternalError("order of nodes");
+}
+
+absl::Status Graph::InferAgain() {
+  for (ValueInfo& value : values_) {
+    if (value.producer == kNone || value.is_constant()) continue;
+    value.integers.reset();
+    if (value.type.kind == ValueKind::kTensor) value.type = ValueType::OfTensor(value.type.dtype);
+  }
+  NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, Order());
+  for (NodeId id : order) NPURT_RETURN_IF_ERROR(Infer(id));
+  return absl::OkStatus();
 }
 
 void Graph::MergeOrigins(NodeId to, NodeId from) {

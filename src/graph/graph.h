@@ -121,6 +121,12 @@ class Graph : public Subgraph {
   ValueId Find(const std::string& name) const;  // kNone if there is no such value
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& captures() const { return captures_; }
+  std::size_t input_count() const override { return inputs_.size(); }
+  std::size_t capture_count() const override { return captures_.size(); }
+  std::size_t output_count() const override { return outputs_.size(); }
+  const ValueType& input_type(std::size_t i) const override { return values_[inputs_[i]].type; }
+  const ValueType& capture_type(std::size_t i) const override { return values_[captures_[i]].type; }
+  const ValueType& output_type(std::size_t i) const override { return values_[outputs_[i]].type; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   const std::vector<Variable>& variables() const { return variables_; }
@@ -147,6 +153,8 @@ class Graph : public Subgraph {
   // `captures` is a permutation of captures().
   void SetCaptureOrder(std::vector<ValueId> captures) { captures_ = std::move(captures); }
   void SetGraphInputType(ValueId id, ValueType type) { values_[id].type = std::move(type); }
+  // Forgets what inference found and infers every node again, from the types of inputs and captures.
+  absl::Status InferAgain();
   // Live nodes, each after what it reads and what its control edges name. INVALID_ARGUMENT if
   // there is a cycle. Stable: keeps the order of addition where it can.
   absl::StatusOr<std::vector<NodeId>> Order() const;
@@ -165,6 +173,9 @@ class Graph : public Subgraph {
   std::vector<std::string> output_names_;
   std::vector<Variable> variables_;
 };
+
+// The operator's traits and those of all nodes in the node's subgraphs.
+ops::Traits EffectsOf(const Node& node);
 
 // Infers one node without a graph around it: used by Graph and, with concrete shapes, by the
 // binder of steps whose shapes only the run tells.

@@ -13,6 +13,10 @@ absl::Status InferConstantOfShape(InferContext& context) {
   if (value != nullptr && value->element_count() != 1)
     return absl::InvalidArgumentError(
         absl::StrCat("'value' has ", value->element_count(), " elements, want 1"));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
   NPURT_RETURN_IF_ERROR(WantRank(context, 0, 1));
   auto dims = context.integers(0);
   if (!dims) {
@@ -145,13 +149,17 @@ absl::Status ReferenceRange(const RunContext& run, std::int64_t, void*) {
 }
 
 absl::Status InferEyeLike(InferContext& context) {
-  NPURT_RETURN_IF_ERROR(WantRank(context, 0, 2));
   const std::int64_t number =
       context.attributes().Int("dtype", static_cast<std::int64_t>(context.dtype(0)));
   const DType dtype = number > 0 && number < kDTypeCount ? static_cast<DType>(number)
                                                          : DType::kUndefined;
   if (!Contains(kPlainTypes, dtype))
     return absl::InvalidArgumentError(absl::StrCat("dtype is ", number, ", want a numeric type"));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
+  NPURT_RETURN_IF_ERROR(WantRank(context, 0, 2));
   context.set_output(0, dtype, context.shape(0));
   return absl::OkStatus();
 }
@@ -176,6 +184,7 @@ extern constexpr OpDef kOps[] = {
         .outputs = {{"output", "T"}},
         .types = {{"T", kAnyType}},
         .attributes = {{"value", AttrKind::kTensor}},
+        .any_rank = true,
         .infer = InferConstantOfShape,
         .reference = ReferenceConstantOfShape,
     },
@@ -193,6 +202,7 @@ extern constexpr OpDef kOps[] = {
         .outputs = {{"output", "T2"}},
         .types = {{"T1", kPlainTypes}, {"T2", kPlainTypes}},
         .attributes = {{"dtype", AttrKind::kInt}, {"k", AttrKind::kInt}},
+        .any_rank = true,
         .infer = InferEyeLike,
         .reference = ReferenceEyeLike,
     },

@@ -81,6 +81,10 @@ absl::Status Infer(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const ElementwiseProgram program, DecodeChain(context.attributes()));
   if (program.inputs.size() != static_cast<std::size_t>(context.input_count()))
     return absl::InvalidArgumentError("the chain reads another number of inputs");
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, program.TypeOf(program.outputs[0]));
+    return absl::OkStatus();
+  }
   SymDims dims;
   for (int i = 0; i < context.input_count(); ++i) {
     NPURT_ASSIGN_OR_RETURN(dims, BroadcastShapes(dims, context.shape(i)));
@@ -158,6 +162,7 @@ extern constexpr OpDef kOp = {
     .attributes = {{"code", AttrKind::kInts, true},
                    {"params", AttrKind::kFloats, true},
                    {"input_types", AttrKind::kInts, true}},
+    .any_rank = true,
     .infer = Infer,
     .reference = Reference,
     .prepare = Prepare,

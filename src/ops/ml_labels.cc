@@ -38,6 +38,10 @@ absl::Status InferLabelEncoder(InferContext& context) {
   if (!same)
     return absl::InvalidArgumentError(absl::StrCat("the input is ", DTypeName(context.dtype(0)),
                                                    ", the keys are ", DTypeName(keys.dtype())));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, values.dtype());
+    return absl::OkStatus();
+  }
   context.set_output(0, values.dtype(), context.shape(0));
   return absl::OkStatus();
 }
@@ -143,8 +147,9 @@ absl::Status InferZipMap(InferContext& context) {
       strings ? context.attributes().Strings("classlabels_strings").size()
               : context.attributes().Ints("classlabels_int64s").size());
   const SymDims& x = context.shape(0);
-  if (x.empty() || x.size() > 2 || labels == 0 ||
-      (x.back().is_constant() && !x.back().Is(labels)))
+  if (RanksKnown(context) &&
+      (x.empty() || x.size() > 2 || labels == 0 ||
+       (x.back().is_constant() && !x.back().Is(labels))))
     return absl::InvalidArgumentError(
         absl::StrCat("the input has shape ", ShapeString(x), " for ", labels, " labels"));
   ValueType map;
@@ -238,6 +243,7 @@ extern constexpr OpDef kOps[] = {
                        {"values_strings", AttrKind::kStrings},
                        {"values_tensor", AttrKind::kTensor}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = InferLabelEncoder,
         .reference = ReferenceLabelEncoder,
     },
@@ -273,6 +279,7 @@ extern constexpr OpDef kOps[] = {
         .attributes = {{"classlabels_int64s", AttrKind::kInts},
                        {"classlabels_strings", AttrKind::kStrings}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = InferZipMap,
         .reference = ReferenceZipMap,
     },

@@ -80,13 +80,19 @@ absl::Status ReferenceRegressor(const RunContext& run, std::int64_t, void*) {
 }
 
 absl::Status InferClassifier(InferContext& context) {
-  NPURT_RETURN_IF_ERROR(WantTable(context));
   NPURT_RETURN_IF_ERROR(
       PostTransformOf(context.attributes().String("post_transform", "NONE")));
   const ClassLabels labels =
       ClassLabelsOf(context.attributes(), "classlabels_ints", "classlabels_strings");
   if (labels.count() == 0) return absl::InvalidArgumentError("there are no class labels");
-  context.set_output(0, labels.strings.empty() ? DType::kI64 : DType::kString, {RowsOf(context)});
+  const DType dtype = labels.strings.empty() ? DType::kI64 : DType::kString;
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    context.set_output_unknown(1, DType::kF32);
+    return absl::OkStatus();
+  }
+  NPURT_RETURN_IF_ERROR(WantTable(context));
+  context.set_output(0, dtype, {RowsOf(context)});
   context.set_output(1, DType::kF32, {RowsOf(context), labels.count()});
   return absl::OkStatus();
 }
@@ -146,6 +152,7 @@ extern constexpr OpDef kOps[] = {
                        {"multi_class", AttrKind::kInt},
                        {"post_transform", AttrKind::kString}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = InferClassifier,
         .reference = ReferenceClassifier,
     },

@@ -143,19 +143,25 @@ absl::Status RunRows(const Model& model, const RunContext& run, std::int64_t fir
 template <MakeModel kMake>
 absl::Status Infer(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const Model model, kMake(context.attributes()));
+  // TreeEnsemble answers in the type of its input, the older two in float32.
+  const bool own_type = !model.classifier && context.attributes().FindTensor("leaf_weights");
+  const DType scores = own_type ? context.dtype(0) : DType::kF32;
+  const DType labels =
+      LabelsOf(context.attributes()).strings.empty() ? DType::kI64 : DType::kString;
+  const int output = model.classifier ? 1 : 0;  // of the scores
+  if (!RanksKnown(context)) {
+    if (model.classifier) context.set_output_unknown(0, labels);
+    context.set_output_unknown(output, scores);
+    return absl::OkStatus();
+  }
   if (context.rank(0) != 1 && context.rank(0) != 2)
     return absl::InvalidArgumentError(
         absl::StrCat("x has shape ", ShapeString(context.shape(0)), ", want [n, features]"));
   if (AllConstant(context.shape(0)))
     NPURT_RETURN_IF_ERROR(CheckFeatures(model.forest, ToDims(context.shape(0))));
   const Dim rows = context.rank(0) == 2 ? context.shape(0)[0] : Dim(std::int64_t{1});
-  if (model.classifier)
-    context.set_output(
-        0, LabelsOf(context.attributes()).strings.empty() ? DType::kI64 : DType::kString, {rows});
-  // TreeEnsemble answers in the type of its input, the older two in float32.
-  const bool own_type = !model.classifier && context.attributes().FindTensor("leaf_weights");
-  context.set_output(model.classifier ? 1 : 0, own_type ? context.dtype(0) : DType::kF32,
-                     {rows, model.forest.targets});
+  if (model.classifier) context.set_output(0, labels, {rows});
+  context.set_output(output, scores, {rows, model.forest.targets});
   return absl::OkStatus();
 }
 
@@ -224,6 +230,7 @@ extern constexpr OpDef kOps[] = {
                        {"nodes_values_as_tensor", AttrKind::kTensor},
                        {"post_transform", AttrKind::kString}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = Infer<ClassifierOf>,
         .reference = Reference<ClassifierOf>,
         .prepare = Prepare<ClassifierOf>,
@@ -257,6 +264,7 @@ extern constexpr OpDef kOps[] = {
                        {"target_weights", AttrKind::kFloats},
                        {"target_weights_as_tensor", AttrKind::kTensor}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = Infer<RegressorOf>,
         .reference = Reference<RegressorOf>,
         .prepare = Prepare<RegressorOf>,
@@ -285,6 +293,7 @@ extern constexpr OpDef kOps[] = {
                        {"post_transform", AttrKind::kInt},
                        {"tree_roots", AttrKind::kInts, true}},
         .engine = Engine::kAiCpu,
+        .any_rank = true,
         .infer = Infer<EnsembleModelOf>,
         .reference = Reference<EnsembleModelOf>,
         .prepare = Prepare<EnsembleModelOf>,

@@ -8,12 +8,12 @@
 namespace npurt::ops {
 namespace {
 
-bool IsOptional(const Param& param) { return param.name[0] == '?'; }
 bool IsVariadic(const Param& param) { return param.name[0] == '*'; }
+bool IsOptional(const Param& param) { return param.name[IsVariadic(param) ? 1 : 0] == '?'; }
 
 absl::string_view NameOf(const Param& param) {
   absl::string_view name = param.name;
-  if (IsOptional(param) || IsVariadic(param)) name.remove_prefix(1);
+  name.remove_prefix((IsVariadic(param) ? 1 : 0) + (IsOptional(param) ? 1 : 0));
   return name;
 }
 
@@ -78,7 +78,7 @@ absl::Status CheckInputs(const OpDef& op, absl::Span<const ValueType* const> typ
           absl::StrCat("got ", given, " inputs, want at most ", declared));
     }
     if (i >= given || types[i] == nullptr) {
-      if (IsOptional(*param)) continue;
+      if (IsOptional(*param) && (i >= given || !IsVariadic(*param))) continue;
       if (IsVariadic(*param) && i >= given && i >= declared) continue;
       return absl::InvalidArgumentError(absl::StrCat("input '", NameOf(*param), "' is missing"));
     }
@@ -158,6 +158,14 @@ DType SchemaOutputType(const OpDef& op, int i, absl::Span<const ValueType* const
       return types[k]->dtype;
   }
   return DType::kUndefined;
+}
+
+bool RanksKnown(const InferContext& context) {
+  for (int i = 0; i < context.input_count(); ++i)
+    if (context.has_input(i) && context.type(i).kind == ValueKind::kTensor &&
+        !context.type(i).has_rank)
+      return false;
+  return true;
 }
 
 absl::StatusOr<int> NormalizeAxis(std::int64_t axis, int rank) {

@@ -51,7 +51,7 @@ namespace npurt::ops {
 // One input or output of a schema. `type` is the name of a type variable ("T"), or a fixed type
 // ("int64", "bool", "float32"), or "sequence", "optional", "map" or "any" for values of that kind or
 // of whatever kind. A name that starts with '?' is optional, with '*' variadic
-// (only the last one).
+// (only the last one; "*?" if there may be none).
 struct Param {
   const char* name = nullptr;
   const char* type = nullptr;
@@ -260,7 +260,9 @@ struct OpDef {
   AttrDef attributes[24] = {};
   Traits traits = kPure;
   Engine engine = Engine::kAiCore;
-  bool any_rank = false;  // infer works with inputs of unknown rank, or of other kinds than tensor
+  // infer works with inputs of unknown rank, or of other kinds than tensor. Operators whose output
+  // types do not follow from the schema must.
+  bool any_rank = false;
 
   absl::Status (*infer)(InferContext& context) = nullptr;
   RunFn reference = nullptr;  // one tile, no scratch
@@ -302,6 +304,9 @@ absl::Status CheckSchema(const OpDef& op, absl::Span<const ValueType* const> typ
                          const Attributes& attributes);
 // The element type of output `i` that the schema implies, or kUndefined if only infer knows.
 DType SchemaOutputType(const OpDef& op, int i, absl::Span<const ValueType* const> types);
+
+// False while the rank of an input tensor is unknown; operators with any_rank ask.
+bool RanksKnown(const InferContext& context);
 
 // Normalises `axis` (may be negative) for `rank`; an error names both.
 absl::StatusOr<int> NormalizeAxis(std::int64_t axis, int rank);

@@ -84,8 +84,8 @@ absl::Status InferQuantize(InferContext& context) {
   const std::int64_t number = context.attributes().Int("output_dtype", 0);
   DType dtype = context.has_input(2) ? context.dtype(2) : DType::kU8;
   if (number != 0) {
-    const DType named = IsDType(static_cast<int>(number)) ? static_cast<DType>(number)
-                                                          : DType::kUndefined;
+    const DType named =
+        IsDType(static_cast<int>(number)) ? static_cast<DType>(number) : DType::kUndefined;
     if (!Contains(kQuantized, named) || (context.has_input(2) && named != dtype))
       return absl::InvalidArgumentError(
           absl::StrCat("output_dtype is ", number, ", the zero point ", DTypeName(dtype)));
@@ -188,16 +188,19 @@ absl::Status RunQuantize(const RunContext& run, std::int64_t tile, void* scratch
 }
 
 absl::Status InferDequantize(InferContext& context) {
-  NPURT_RETURN_IF_ERROR(CheckShapes(context));
   const std::int64_t number = context.attributes().Int("output_dtype", 0);
   if (number != 0 && !(IsDType(static_cast<int>(number)) && IsFloat(static_cast<DType>(number))))
     return absl::InvalidArgumentError(absl::StrCat("output_dtype is ", number, ", want a float"));
   const DType scale = context.dtype(1);
-  context.set_output(0,
-                     number != 0             ? static_cast<DType>(number)
-                     : scale == DType::kF8E8M0 ? DType::kF32
-                                             : scale,
-                     context.shape(0));
+  const DType dtype = number != 0               ? static_cast<DType>(number)
+                      : scale == DType::kF8E8M0 ? DType::kF32
+                                                : scale;
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
+  NPURT_RETURN_IF_ERROR(CheckShapes(context));
+  context.set_output(0, dtype, context.shape(0));
   return absl::OkStatus();
 }
 
@@ -249,14 +252,13 @@ absl::Status RunDequantize(const RunContext& run, std::int64_t tile, void* scrat
   });
   if (narrow) return absl::OkStatus();
   // int32 minus its zero point may need 33 bits.
-  ForEachRun(g, range.first, range.last,
-             [&](std::int64_t first, std::int64_t count, std::int64_t s) {
-               const double zero = ZeroPointAt(run, s);
-               const double scale = static_cast<double>(run.Load<float>(1, s));
-               for (std::int64_t i = first; i < first + count; ++i)
-                 run.Store<float>(0, i,
-                                  static_cast<float>((run.Load<std::int32_t>(0, i) - zero) * scale));
-             });
+  ForEachRun(
+      g, range.first, range.last, [&](std::int64_t first, std::int64_t count, std::int64_t s) {
+        const double zero = ZeroPointAt(run, s);
+        const double scale = static_cast<double>(run.Load<float>(1, s));
+        for (std::int64_t i = first; i < first + count; ++i)
+          run.Store<float>(0, i, static_cast<float>((run.Load<std::int32_t>(0, i) - zero) * scale));
+      });
   return absl::OkStatus();
 }
 
@@ -269,21 +271,24 @@ absl::Status InferDynamic(InferContext& context) {
 
 template <typename T>
 struct ReferenceDynamic {
+  // The formula is one of float32 arithmetic, whatever the device stores: a tie decides a whole
+  // step.
   static absl::Status Run(const RunContext& run) {
-    T low = 0, high = 0;  // zero is always exact
+    float low = 0, high = 0;  // zero is always exact
     for (std::int64_t i = 0; i < run.count(0); ++i) {
-      const T x = run.Load<T>(0, i);
+      const float x = static_cast<float>(run.Load<T>(0, i));
       low = std::min(low, x);
       high = std::max(high, x);
     }
-    T scale = (high - low) / T(255);
+    float scale = (high - low) / 255.0f;
     if (scale == 0) scale = 1;
-    const T zero = std::nearbyint(std::clamp<T>(-low / scale, 0, 255));
+    const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
     if (run.has_output(0))
       for (std::int64_t i = 0; i < run.count(0); ++i)
         StoreNumber(DType::kU8, run.output(0).data, i,
-                    static_cast<double>(std::nearbyint(run.Load<T>(0, i) / scale) + zero));
-    if (run.has_output(1)) run.Store<T>(1, 0, scale);
+                    static_cast<double>(
+                        std::nearbyint(static_cast<float>(run.Load<T>(0, i)) / scale) + zero));
+    if (run.has_output(1)) run.Store<T>(1, 0, static_cast<T>(scale));
     if (run.has_output(2)) run.Store<std::uint8_t>(2, 0, static_cast<std::uint8_t>(zero));
     return absl::OkStatus();
   }
@@ -319,6 +324,7 @@ extern constexpr OpDef kOps[] = {
         .attributes = {{"axis", AttrKind::kInt},
                        {"block_size", AttrKind::kInt},
                        {"output_dtype", AttrKind::kInt}},
+        .any_rank = true,
         .infer = InferDequantize,
         .reference = ReferenceDequantize,
         .bind = BindDequantize,

@@ -235,7 +235,7 @@ std::string MemoryJson(Session& session, const SessionGraph& graph) {
 }
 
 std::string CountersJson(const Session& session, const SessionGraph& graph) {
-  const PlanCache::Stats stats = graph.plans->stats();
+  const compile::PlanCache::Stats stats = graph.plans->stats();
   return Dump(Json{{"runs", session.counters().runs.load()},
                    {"failed_runs", session.counters().failed_runs.load()},
                    {"plans_made", stats.made},

@@ -66,8 +66,8 @@ class Run::ObserverAdapter final : public exec::Observer {
   }
   virtual ~ObserverAdapter() = default;
 
-  absl::Status Observe(int value, const Slot& slot) override {
-    const exec::ProgramValue& info = run_.context_.program().values[value];
+  absl::Status Observe(const exec::Program& program, int value, const Slot& slot) override {
+    const exec::ProgramValue& info = program.values[value];
     if (!wanted_.empty()) {
       auto found = wanted_.find(info.name);
       if (found == wanted_.end()) return absl::OkStatus();

@@ -81,6 +81,9 @@ absl::Status Session::Configure() {
     threads_ = std::min(threads_, device_->capabilities().max_threads);
   threads_ = std::clamp(threads_, 1, exec::TeamPool::kMaxWidth);
   compile_options_.device = device_;
+  compile_options_.participants = threads_;
+  compile_options_.plan_cache_bytes =
+      static_cast<std::size_t>(options_.Int(Option::plan_cache_bytes));
   compile_options_.allocator = &allocator_;
   compile_options_.isa = isa_;
   compile_options_.same_bits_on_every_isa = options_.Text(Option::reproducibility) == "isa";
@@ -106,7 +109,7 @@ absl::StatusOr<int> Session::AddGraph(std::shared_ptr<const graph::Graph> source
   NPURT_ASSIGN_OR_RETURN(entry->compiled, compile::Compile(*source, compile_options));
   entry->inputs = Ports(*source, source->inputs(), nullptr);
   entry->outputs = Ports(*source, source->outputs(), &source->output_names());
-  entry->plans = std::make_unique<PlanCache>(
+  entry->plans = std::make_unique<compile::PlanCache>(
       entry->compiled.binder, threads_,
       static_cast<std::size_t>(options_.Int(Option::plan_cache_bytes)));
   entry->name = name.empty() ? source->name : name;

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/tensor.h"
 #include "compile/compile.h"
+#include "compile/plan_cache.h"
 #include "exec/executor.h"
 #include "absl/functional/function_ref.h"
 #include "exec/team.h"
@@ -27,7 +28,6 @@
 #include "memory/allocator.h"
 #include "memory/arena.h"
 #include "options/options.h"
-#include "session/plan_cache.h"
 
 namespace npurt::session {
 
@@ -59,7 +59,7 @@ struct SessionGraph {
   std::shared_ptr<const graph::Graph> source;
   compile::Compiled compiled;
   std::vector<PortInfo> inputs, outputs;  // as the caller's graph declares them
-  std::unique_ptr<PlanCache> plans;
+  std::unique_ptr<compile::PlanCache> plans;
 };
 
 class Run;

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "ops/count_allocations.h"
 #include "ops/op_samples.h"
 #include "ops/op_test_harness.h"
+#include "support/count_allocations.h"
 
 namespace npurt::ops {
 namespace {
@@ -310,8 +310,8 @@ TEST_P(OperatorLaw, FastVersionDoesNotAllocateInRun) {
   OpOptions options;
   options.constant = AllConstant(sample());
   allocations_in_run = 0;
-  options.before_run = [] { allocations_before = AllocationCount(); };
-  options.after_run = [] { allocations_in_run += AllocationCount() - allocations_before; };
+  options.before_run = [] { allocations_before = testing::AllocationCount(); };
+  options.after_run = [] { allocations_in_run += testing::AllocationCount() - allocations_before; };
   OpReport report;
   const auto result =
       RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs, options, &report);

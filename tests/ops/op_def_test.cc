@@ -37,6 +37,29 @@ TEST(CheckSchemaTest, NamesAttributesThatAreUnknownOrOfTheWrongKind) {
             "attribute 'axis' is a float, want an integer");
 }
 
+// Where ranks are not known yet, infer does not run and the schema alone says the output's type.
+TEST(OpDefTest, OutputTypesFollowFromTheSchemaOrInferBearsUnknownRanks) {
+  for (const OpDef* op : AllOps()) {
+    if (op->any_rank) continue;
+    std::vector<ValueType> types;
+    for (const Param& param : op->inputs) {
+      if (param.name == nullptr) break;
+      DTypeSet allowed = Bit(DTypeFromName(param.type));
+      for (const TypeVar& var : op->types)
+        if (var.name != nullptr && std::string(var.name) == param.type) allowed = var.allowed;
+      DType dtype = DType::kUndefined;
+      for (int i = 1; i < kDTypeCount && dtype == DType::kUndefined; ++i)
+        if (Contains(allowed, static_cast<DType>(i))) dtype = static_cast<DType>(i);
+      types.push_back(ValueType::OfTensor(dtype));
+    }
+    std::vector<const ValueType*> pointers;
+    for (const ValueType& type : types) pointers.push_back(&type);
+    for (int i = 0; op->outputs[i].name != nullptr; ++i)
+      EXPECT_NE(SchemaOutputType(*op, i, pointers), DType::kUndefined)
+          << op->name << ", output " << op->outputs[i].name;
+  }
+}
+
 TEST(NormalizeAxisTest, CountsFromTheEndAndNamesTheLimits) {
   EXPECT_EQ(*NormalizeAxis(-1, 3), 2);
   EXPECT_EQ(*NormalizeAxis(0, 3), 0);

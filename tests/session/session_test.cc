@@ -109,7 +109,7 @@ TEST(SessionTest, PlansAreReusedByShape) {
   ASSERT_TRUE(session->AddGraph(Dense(), "", {}).ok());
   for (int i = 0; i < 3; ++i)
     for (int rows : {1, 2, 3}) ASSERT_TRUE(RunOnce(session, 0, RandomTensor({rows, 16}, 1)).ok());
-  const PlanCache::Stats stats = (*session->GraphAt(0))->plans->stats();
+  const compile::PlanCache::Stats stats = (*session->GraphAt(0))->plans->stats();
   EXPECT_EQ(stats.made, 3);
   EXPECT_EQ(stats.reused, 6);
 }

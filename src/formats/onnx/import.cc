@@ -468,6 +468,8 @@ class Importer {
       if (!graph.ok()) return Annotate(graph.status(), absl::StrCat("'", bound.name, "'"));
       onnx->attributes.Set(bound.name, std::shared_ptr<const Subgraph>(*std::move(graph)));
     }
+    // The operands of a Loop that files may leave out stand before its captures.
+    if (onnx->type == "Loop" && onnx->inputs.size() < 2) onnx->inputs.resize(2, kNone);
     for (const Outer& value : outer.captures) onnx->inputs.push_back(value.id);
     if (!outer.captures.empty())
       onnx->attributes.Set("captures", static_cast<std::int64_t>(outer.captures.size()));

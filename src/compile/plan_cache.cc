@@ -1,8 +1,8 @@
-#include "session/plan_cache.h"
+#include "compile/plan_cache.h"
 
 #include <utility>
 
-namespace npurt::session {
+namespace npurt::compile {
 
 absl::StatusOr<std::shared_ptr<const exec::Plan>> PlanCache::Find(
     absl::Span<const absl::Span<const std::int64_t>> dims) {
@@ -60,4 +60,4 @@ std::shared_ptr<const exec::Plan> PlanCache::last() const {
   return used_.empty() ? nullptr : used_.front().second;
 }
 
-}  // namespace npurt::session
+}  // namespace npurt::compile

@@ -1,11 +1,11 @@
-// PlanCache: the plans of one graph, by the dimensions of its inputs, least recently used first out.
+// PlanCache: the plans of one program, by the dimensions of its inputs, least recently used first out.
 //
 // Bounded by bytes. A plan in use stays alive with its users after it has left the cache.
 //
 // Thread safety: all calls from any thread. Two threads that miss the same shape both plan it; one
 // plan is kept.
-#ifndef NPURT_SESSION_PLAN_CACHE_H_
-#define NPURT_SESSION_PLAN_CACHE_H_
+#ifndef NPURT_COMPILE_PLAN_CACHE_H_
+#define NPURT_COMPILE_PLAN_CACHE_H_
 
 #include <cstdint>
 #include <list>
@@ -19,16 +19,16 @@
 #include "compile/bind.h"
 #include "exec/program.h"
 
-namespace npurt::session {
+namespace npurt::compile {
 
-class PlanCache {
+class PlanCache final : public exec::Planner {
  public:
-  PlanCache(const compile::Binder* binder, int participants, std::size_t max_bytes)
+  PlanCache(const Binder* binder, int participants, std::size_t max_bytes)
       : binder_(binder), participants_(participants), max_bytes_(max_bytes) {}
 
   // The plan for inputs of these dimensions, made if need be.
   absl::StatusOr<std::shared_ptr<const exec::Plan>> Find(
-      absl::Span<const absl::Span<const std::int64_t>> dims) NPURT_EXCLUDES_LOCK(mutex_);
+      absl::Span<const absl::Span<const std::int64_t>> dims) override NPURT_EXCLUDES_LOCK(mutex_);
 
   // Forgets all plans; returns their bytes.
   std::size_t Trim() NPURT_EXCLUDES_LOCK(mutex_);
@@ -46,7 +46,7 @@ class PlanCache {
   using Key = std::vector<std::int64_t>;
   using List = std::list<std::pair<Key, std::shared_ptr<const exec::Plan>>>;
 
-  const compile::Binder* binder_;
+  const Binder* binder_;
   const int participants_;
   const std::size_t max_bytes_;
   mutable Mutex mutex_;
@@ -55,6 +55,6 @@ class PlanCache {
   Stats stats_ NPURT_GUARDED_BY(mutex_);
 };
 
-}  // namespace npurt::session
+}  // namespace npurt::compile
 
-#endif  // NPURT_SESSION_PLAN_CACHE_H_
+#endif  // NPURT_COMPILE_PLAN_CACHE_H_
