@@ -27,16 +27,71 @@ bool IsSum(Dim d, const Dim** a, const Dim** b) {
   return true;
 }
 
+// Expressions share their parts, so that a walk over one may be exponentially longer than it was to make
+// (n*n, squared again and again): every walk has a budget.
+constexpr int kMaxFactors = 64;     // visited; products beyond it stay whole
+constexpr int kMaxPrintedNodes = 200;
+
 // Splits a product into its factors, constants multiplied into one.
-void CollectFactors(Dim d, std::int64_t* constant, std::vector<Dim>* factors) {
+void CollectFactors(Dim d, int* budget, std::int64_t* constant, std::vector<Dim>* factors) {
   if (d.is_constant()) {
     if (!CheckedMul(*constant, d.value(), constant)) *constant = -1;
-  } else if (d.node()->op == DimOp::kMul) {
-    CollectFactors(d.node()->a, constant, factors);
-    CollectFactors(d.node()->b, constant, factors);
+  } else if (d.node()->op == DimOp::kMul && --*budget >= 0) {
+    CollectFactors(d.node()->a, budget, constant, factors);
+    CollectFactors(d.node()->b, budget, constant, factors);
   } else {
     factors->push_back(d);
   }
+}
+
+void AppendText(Dim dim, int* budget, std::string* out) {
+  if (dim.is_constant()) {
+    absl::StrAppend(out, dim.value());
+    return;
+  }
+  const DimNode& node = *dim.node();
+  if (node.op == DimOp::kInput || node.op == DimOp::kRun) {
+    absl::StrAppend(out, node.name);
+    return;
+  }
+  if (--*budget < 0) {
+    absl::StrAppend(out, "...");
+    return;
+  }
+  struct Form {
+    const char *before, *between, *after;
+  };
+  const Form form = [&]() -> Form {
+    switch (node.op) {
+      case DimOp::kAdd:
+        return {"(", "+", ")"};
+      case DimOp::kSub:
+        return {"(", "-", ")"};
+      case DimOp::kMul:
+        return {"", "*", ""};
+      case DimOp::kFloorDiv:
+        return {"floor(", "/", ")"};
+      case DimOp::kCeilDiv:
+        return {"ceil(", "/", ")"};
+      case DimOp::kMod:
+        return {"mod(", ",", ")"};
+      case DimOp::kMin:
+        return {"min(", ",", ")"};
+      case DimOp::kMax:
+        return {"max(", ",", ")"};
+      case DimOp::kBroadcast:
+        return {"broadcast(", ",", ")"};
+      case DimOp::kInput:
+      case DimOp::kRun:
+        break;
+    }
+    return {"", "", ""};
+  }();
+  absl::StrAppend(out, form.before);
+  AppendText(node.a, budget, out);
+  absl::StrAppend(out, form.between);
+  AppendText(node.b, budget, out);
+  absl::StrAppend(out, form.after);
 }
 
 Dim MultiplyAll(std::int64_t constant, const std::vector<Dim>& factors) {
@@ -94,32 +149,10 @@ bool ApplyDimOp(DimOp op, std::int64_t a, std::int64_t b, std::int64_t* out) {
 bool Dim::depends_on_run() const { return node_ != nullptr && node_->depends_on_run; }
 
 std::string Dim::ToString() const {
-  if (node_ == nullptr) return absl::StrCat(value_);
-  const std::string a = node_->a.ToString(), b = node_->b.ToString();
-  switch (node_->op) {
-    case DimOp::kInput:
-    case DimOp::kRun:
-      return node_->name;
-    case DimOp::kAdd:
-      return absl::StrCat("(", a, "+", b, ")");
-    case DimOp::kSub:
-      return absl::StrCat("(", a, "-", b, ")");
-    case DimOp::kMul:
-      return absl::StrCat(a, "*", b);
-    case DimOp::kFloorDiv:
-      return absl::StrCat("floor(", a, "/", b, ")");
-    case DimOp::kCeilDiv:
-      return absl::StrCat("ceil(", a, "/", b, ")");
-    case DimOp::kMod:
-      return absl::StrCat("mod(", a, ",", b, ")");
-    case DimOp::kMin:
-      return absl::StrCat("min(", a, ",", b, ")");
-    case DimOp::kMax:
-      return absl::StrCat("max(", a, ",", b, ")");
-    case DimOp::kBroadcast:
-      return absl::StrCat("broadcast(", a, ",", b, ")");
-  }
-  return "?";
+  std::string text;
+  int budget = kMaxPrintedNodes;
+  AppendText(*this, &budget, &text);
+  return text;
 }
 
 Dim operator+(Dim a, Dim b) {
@@ -148,8 +181,10 @@ Dim operator*(Dim a, Dim b) {
   if (a.Is(0) || b.Is(0)) return 0;
   std::int64_t constant = 1;
   std::vector<Dim> factors;
-  CollectFactors(a, &constant, &factors);
-  CollectFactors(b, &constant, &factors);
+  for (Dim d : {a, b}) {
+    int budget = kMaxFactors;
+    CollectFactors(d, &budget, &constant, &factors);
+  }
   std::sort(factors.begin(), factors.end(),
             [](Dim x, Dim y) { return x.node()->index < y.node()->index; });
   return MultiplyAll(constant, factors);
@@ -188,8 +223,10 @@ Dim Product(absl::Span<const Dim> dims) {
 Dim ProductQuotient(absl::Span<const Dim> all, absl::Span<const Dim> part) {
   std::int64_t above = 1, below = 1;
   std::vector<Dim> over, under;
-  for (Dim d : all) CollectFactors(d, &above, &over);
-  for (Dim d : part) CollectFactors(d, &below, &under);
+  int budget = kMaxFactors;
+  for (Dim d : all) CollectFactors(d, &budget, &above, &over);
+  budget = kMaxFactors;
+  for (Dim d : part) CollectFactors(d, &budget, &below, &under);
   for (auto it = under.begin(); it != under.end();) {
     auto found = std::find(over.begin(), over.end(), *it);
     if (found == over.end()) {

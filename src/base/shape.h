@@ -35,6 +35,7 @@ class Dim {
  public:
   constexpr Dim() = default;
   constexpr Dim(std::int64_t value) : value_(value) {}  // NOLINT: numbers are dimensions
+  constexpr Dim(int value) : value_(value) {}  // NOLINT: and a literal 0 is no null pointer
   explicit Dim(const DimNode* node) : node_(node) {}
 
   bool is_constant() const { return node_ == nullptr; }

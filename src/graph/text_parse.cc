@@ -349,6 +349,9 @@ class Parser : private text::Lexer {
       NPURT_RETURN_IF_ERROR(Expect('='));
     }
     NPURT_ASSIGN_OR_RETURN(spec.op, Name("an operator"));
+    const ops::OpDef* op = ops::FindOp(spec.op);
+    if (op != nullptr && op->internal)
+      return Error(absl::StrCat("operator ", spec.op, " is made by passes only"));
     NPURT_RETURN_IF_ERROR(Expect('('));
     NPURT_RETURN_IF_ERROR(List(')', [&]() -> absl::Status {
       NPURT_ASSIGN_OR_RETURN(spec.inputs.emplace_back(), ParseOperand(*graph));

@@ -163,6 +163,7 @@ extern constexpr OpDef kOp = {
                    {"params", AttrKind::kFloats, true},
                    {"input_types", AttrKind::kInts, true}},
     .any_rank = true,
+    .internal = true,
     .infer = Infer,
     .reference = Reference,
     .prepare = Prepare,

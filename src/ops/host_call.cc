@@ -38,6 +38,7 @@ constexpr OpDef Define(const char* name, Traits traits) {
   op.traits = traits;
   op.engine = Engine::kAiCpu;
   op.any_rank = true;
+  op.internal = true;
   op.infer = Infer;
   op.reference = Run;
   return op;

@@ -263,6 +263,7 @@ struct OpDef {
   // infer works with inputs of unknown rank, or of other kinds than tensor. Operators whose output
   // types do not follow from the schema must.
   bool any_rank = false;
+  bool internal = false;  // only passes and hosts make it: files and texts may not name it
 
   absl::Status (*infer)(InferContext& context) = nullptr;
   RunFn reference = nullptr;  // one tile, no scratch

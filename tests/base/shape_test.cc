@@ -94,5 +94,22 @@ TEST(ShapeTest, ElementCountRefusesNegativeAndHugeShapes) {
   EXPECT_FALSE(ElementCount({std::int64_t{1} << 40, std::int64_t{1} << 40}).ok());
 }
 
+TEST(DimTest, SquaringAgainAndAgainStaysSmall) {
+  DimTable table;
+  Dim product = table.Symbol("n"), sum = product;
+  for (int i = 0; i < 200; ++i) {
+    product = product * product;
+    sum = Max(sum, sum + sum * Dim(std::int64_t{2}));
+  }
+  EXPECT_LT(table.size(), 50'000);
+  EXPECT_LT(product.ToString().size(), 10'000u);
+  EXPECT_LT(sum.ToString().size(), 10'000u);
+  EXPECT_LT(FloorDiv(product, product * product).ToString().size(), 10'000u);
+  std::vector<std::int64_t> values(table.size(), kInvalidDim);
+  values[0] = 1;
+  table.Evaluate(absl::MakeSpan(values));
+  EXPECT_EQ(ValueOf(product, values), 1);
+}
+
 }  // namespace
 }  // namespace npurt

@@ -181,6 +181,8 @@ TEST(GraphTextTest, ErrorsHaveLineAndColumn) {
       {"graph \"g\" {\n  input %x : float32[2]\n  input %x : float32[2]\n}", "line 3, column 3: "},
       {"graph \"g\" {\n  input %x : float32[2]\n  %y = Relu(%x) after @3\n}",
        "no node before is @3"},
+      {"graph \"g\" {\n  input %x : float32[2]\n  %y = FusedElementwise(%x)\n}",
+       "operator FusedElementwise is made by passes only"},
       {"graph \"g\" {\n}\nmore", "want the end"},
       {"graph \"open", "open string"},
   };

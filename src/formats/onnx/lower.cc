@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "formats/onnx/adapters.h"
 #include "ops/op_def.h"
@@ -65,20 +64,15 @@ bool IsKnownDomain(absl::string_view domain) {
          domain == "ai.onnx.preview" || domain == "ai.onnx.preview.training";
 }
 
-// Types that only passes and hosts may make: their attributes are code that nobody checks again.
-bool IsInternal(absl::string_view type) {
-  return absl::StartsWith(type, "Fused") || absl::StartsWith(type, "HostCall");
-}
-
 // The libnpurt type and the row, which may be null. Null type: none.
 std::pair<const char*, const Alias*> Resolve(absl::string_view domain, absl::string_view type,
                                              int version) {
   if (!IsKnownDomain(domain)) return {nullptr, nullptr};
   const Alias* row = FindAlias(domain, type, version);
-  if (row == nullptr && IsInternal(type)) return {nullptr, nullptr};
   if (row != nullptr && row->type == nullptr) return {"", row};  // the adapter adds all nodes
   const ops::OpDef* op = ops::FindOp(row != nullptr ? row->type : type);
-  return {op == nullptr ? nullptr : op->name, row};
+  if (op == nullptr || (row == nullptr && op->internal)) return {nullptr, nullptr};
+  return {op->name, row};
 }
 
 std::string Qualified(absl::string_view domain, absl::string_view type) {
