@@ -54,6 +54,10 @@ class Lowering {
   // The last node: its output is output `i` of the node.
   absl::Status Finish(std::size_t i, const char* op, std::vector<graph::ValueId> inputs,
                       Attributes attributes = {});
+  // `value`, of known rank, with its channels moved from the last dimension to the second, and back.
+  absl::StatusOr<graph::ValueId> ChannelsFirst(graph::ValueId value);
+  absl::StatusOr<graph::ValueId> ChannelsLast(graph::ValueId value);
+  absl::Status FinishChannelsLast(graph::ValueId value);
   // Makes the attribute `name`, if it is there, int64 input `i`; and takes it away.
   absl::Status AttributeToInput(const char* name, std::size_t i);
   // The same for a float, as a scalar of the type of input 0.

@@ -41,40 +41,10 @@ absl::Status GeluOfSum(Lowering& l, const char* approximate) {
   return l.Finish(0, "Gelu", {x}, MakeAttributes({{"approximate", std::string(approximate)}}));
 }
 
-// `value` with its last two dimensions exchanged.
-absl::StatusOr<ValueId> Transposed(Lowering& l, std::size_t input) {
-  const int rank = l.rank(input);
-  if (rank < 2) return absl::UnimplementedError("a transposed operand of unknown rank");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(rank));
-  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = i;
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return l.Add("Transpose", {l.input(input)}, MakeAttributes({{"perm", std::move(order)}}));
-}
-
 }  // namespace
 
 absl::Status BiasGelu(Lowering& l) { return GeluOfSum(l, "none"); }
 absl::Status FastGelu(Lowering& l) { return GeluOfSum(l, "tanh"); }
-
-// alpha * op(A) op(B)
-absl::Status FusedMatMul(Lowering& l) {
-  const Attributes& attributes = l.node->attributes;
-  if (!l.has_input(0) || !l.has_input(1)) return absl::InvalidArgumentError("want two inputs");
-  if (attributes.Int("transBatchA") != 0 || attributes.Int("transBatchB") != 0)
-    return absl::UnimplementedError("transBatchA and transBatchB");
-  ValueId a = l.input(0), b = l.input(1);
-  if (attributes.Int("transA") != 0) {
-    NPURT_ASSIGN_OR_RETURN(a, Transposed(l, 0));
-  }
-  if (attributes.Int("transB") != 0) {
-    NPURT_ASSIGN_OR_RETURN(b, Transposed(l, 1));
-  }
-  const float alpha = attributes.Float("alpha", 1);
-  if (alpha == 1) return l.Finish(0, "MatMul", {a, b});
-  NPURT_ASSIGN_OR_RETURN(const ValueId factor, l.Scalar("alpha", l.type(0).dtype, alpha));
-  NPURT_ASSIGN_OR_RETURN(const ValueId product, l.Add("MatMul", {a, b}));
-  return l.Finish(0, "Mul", {product, factor});
-}
 
 namespace {
 

@@ -172,25 +172,6 @@ absl::Status AcrossChannels(Lowering& l) {
   return absl::OkStatus();
 }
 
-// A scale of one element and its zero point are scalars, whichever of the two the file wrote as a
-// list.
-absl::Status ScalarScale(Lowering& l) {
-  if (!l.has_input(1) || !l.has_input(2)) return absl::OkStatus();
-  const bool one_list = (l.rank(1) == 1 && l.rank(2) == 0) || (l.rank(1) == 0 && l.rank(2) == 1);
-  if (!one_list) return absl::OkStatus();
-  const std::size_t list = l.rank(1) == 1 ? 1 : 2;
-  if (!l.type(list).dims[0].Is(1)) return absl::OkStatus();
-  const Tensor& constant = l.graph->value(l.input(list)).constant;
-  if (constant.defined()) {
-    NPURT_ASSIGN_OR_RETURN(l.node->inputs[list],
-                           l.Constant(list == 1 ? "scale" : "zero_point", constant.Reshaped({})));
-  } else {
-    NPURT_ASSIGN_OR_RETURN(const ValueId zero, l.Ints("axes", {0}));
-    NPURT_ASSIGN_OR_RETURN(l.node->inputs[list], l.Add("Squeeze", {l.input(list), zero}));
-  }
-  return absl::OkStatus();
-}
-
 // --- Experimental operators of the first versions, which exporters wrote into real models. -------
 
 // Affine: alpha * x + beta. Scale: scale * x.

@@ -272,6 +272,41 @@ absl::Status Lowering::Finish(std::size_t i, const char* op, std::vector<ValueId
   return absl::OkStatus();
 }
 
+namespace {
+
+// The permutation that moves the channels of `value` from the last dimension to the second, or
+// back.
+absl::StatusOr<Attributes> ChannelOrder(const graph::Graph& graph, ValueId value, bool first) {
+  const ValueType& type = graph.value(value).type;
+  if (type.kind != ValueKind::kTensor || !type.has_rank || type.dims.size() < 2)
+    return absl::UnimplementedError("channels last in a tensor of unknown rank");
+  std::vector<std::int64_t> order(type.dims.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  if (first) {
+    std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  } else {
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  }
+  return MakeAttributes({{"perm", std::move(order)}});
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> Lowering::ChannelsFirst(ValueId value) {
+  NPURT_ASSIGN_OR_RETURN(Attributes order, ChannelOrder(*graph, value, true));
+  return Add("Transpose", {value}, std::move(order));
+}
+
+absl::StatusOr<ValueId> Lowering::ChannelsLast(ValueId value) {
+  NPURT_ASSIGN_OR_RETURN(Attributes order, ChannelOrder(*graph, value, false));
+  return Add("Transpose", {value}, std::move(order));
+}
+
+absl::Status Lowering::FinishChannelsLast(ValueId value) {
+  NPURT_ASSIGN_OR_RETURN(Attributes order, ChannelOrder(*graph, value, false));
+  return Finish(0, "Transpose", {value}, std::move(order));
+}
+
 absl::Status Lowering::AttributeToInput(const char* name, std::size_t i) {
   const AttributeValue* value = node->attributes.Find(name);
   if (value == nullptr) return absl::OkStatus();
