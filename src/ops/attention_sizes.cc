@@ -151,11 +151,11 @@ absl::StatusOr<Range> RangeOf(const RunContext& run, const Sizes<std::int64_t>& 
     // The first keys of all: entries of the batch that are shorter have padding at their end.
     const bool first = run.count(kTotal) == 1 && IndexAt(run, kTotal, 0) == s.fresh;
     r.past = first ? 0 : length + 1 - s.fresh;
-    if (r.past < 0 || r.past > s.past)
+    r.valid = length + 1;
+    if (r.past < 0 || r.past > s.past || r.valid < 0 || r.valid > r.past + s.fresh)
       return absl::OutOfRangeError(absl::StrCat("seqlens_k of batch entry ", b, " is ", length,
-                                                ", want ", s.fresh - 1, " to ",
-                                                s.past + s.fresh - 1));
-    r.valid = r.past + r.fresh;
+                                                ", want ", first ? -1 : s.fresh - 1, " to ",
+                                                (first ? 0 : s.past) + s.fresh - 1));
     r.offset = r.past + r.fresh - s.rows;
     const std::int64_t window = run.attributes().Int("local_window_size", -1);
     if (window > 0) r.window = window;
