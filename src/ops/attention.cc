@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/checked_math.h"
 #include "kernels/attention/attention.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/around_axis.h"
@@ -102,16 +103,23 @@ void CopyPresent(const RunContext& run, const Sizes<std::int64_t>& s, const Rang
                    (kept - rest) * size);
   }
   const AttentionStrides strides = StridesOf(s.apart, s.kv_heads, s.fresh, size);
-  const char* in = static_cast<const char*>(run.input(fresh).data);
-  for (std::int64_t row = 0; row < r.fresh; ++row) {
-    const std::int64_t from = b * strides.batch + h * strides.head + row * strides.row;
-    const std::int64_t to = base + (r.past + row) * size;
-    const std::int64_t bytes = DTypeBits(dtype) / 8;
-    if (in + from * bytes != static_cast<char*>(out) + to * bytes)
-      CopyElements(dtype, out, to, in, from, size);
+  const void* const in = run.input(fresh).data;
+  const std::int64_t from = b * strides.batch + h * strides.head;
+  const std::int64_t to = base + r.past * size, bytes = DTypeBits(dtype) / 8;
+  if (strides.row != size) {
+    for (std::int64_t row = 0; row < r.fresh; ++row)
+      CopyElements(dtype, out, to + row * size, in, from + row * strides.row, size);
+  } else if (static_cast<const char*>(in) + from * bytes != static_cast<char*>(out) + to * bytes) {
+    CopyElements(dtype, out, to, in, from, r.fresh * size);
   }
   const std::int64_t used = std::max(r.past + r.fresh, s.past);
   if (keys > used) ZeroElements(dtype, out, base + used * size, (keys - used) * size);
+}
+
+void CopyPresents(const RunContext& run, const Sizes<std::int64_t>& s, const Range& r,
+                  std::int64_t b, std::int64_t h) {
+  if (run.has_output(kPresentK)) CopyPresent(run, s, r, kPresentK, s.head_size, b, h);
+  if (run.has_output(kPresentV)) CopyPresent(run, s, r, kPresentV, s.value_size, b, h);
 }
 
 // The past and the new keys must fit into what Infer said.
@@ -224,10 +232,11 @@ class ReferenceRow {
 template <bool kGrouped>
 absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   NPURT_ASSIGN_OR_RETURN(const auto s, SizesOf(run, kGrouped));
+  const Sight sight = SightOf(run.attributes());
   ReferenceRow reference(run, s);
   Poller poller(run);
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    NPURT_ASSIGN_OR_RETURN(const Range r, RangeOf(run, s, b, kGrouped));
+    NPURT_ASSIGN_OR_RETURN(const Range r, RangeOf(run, s, sight, b));
     NPURT_RETURN_IF_ERROR(CheckPresent(run, s, r));
     for (std::int64_t h = 0; h < s.heads; ++h)
       for (std::int64_t row = 0; row < s.rows; ++row) {
@@ -235,10 +244,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
         NPURT_RETURN_IF_ERROR(
             poller.Count((r.past + r.fresh) * (s.head_size + s.value_size + 1)));
       }
-    for (std::int64_t h = 0; h < s.kv_heads; ++h) {
-      if (run.has_output(kPresentK)) CopyPresent(run, s, r, kPresentK, s.head_size, b, h);
-      if (run.has_output(kPresentV)) CopyPresent(run, s, r, kPresentV, s.value_size, b, h);
-    }
+    for (std::int64_t h = 0; h < s.kv_heads; ++h) CopyPresents(run, s, r, b, h);
   }
   return absl::OkStatus();
 }
@@ -263,23 +269,35 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
 
 struct Bound {
   Sizes<std::int64_t> sizes;
+  Sight sight;
+  float scale, softcap;
+  int scores_mode;
   kernels::AttentionPlan plan;
+  std::int64_t parts, parts_per_tile;
 };
 
-// After the tiles of the product, a tile per head of k copies what is new.
+// The parts of the product, and then one per head of k that copies past and new to present.
 template <bool kGrouped>
 absl::Status Bind(BindContext& bind) {
   const auto* prepared = bind.prepared<PreparedAttention>();
   NPURT_ASSIGN_OR_RETURN(const auto s, SizesOf(bind, kGrouped));
   auto* bound = bind.New<Bound>();
   bound->sizes = s;
+  bound->sight = SightOf(bind.attributes());
+  bound->scale = ScaleOf(bind.attributes(), s.head_size);
+  bound->softcap = bind.attributes().Float("softcap");
+  bound->scores_mode = static_cast<int>(bind.attributes().Int("qk_matmul_output_mode"));
   bound->plan = kernels::PlanAttention(
       *prepared->attention, *prepared->gemm, s.batch, s.kv_heads,
       s.kv_heads == 0 ? 0 : s.heads / s.kv_heads, s.rows, s.past + s.fresh, s.head_size,
       s.value_size);
   const bool present = bind.has_output(kPresentK) || bind.has_output(kPresentV);
-  bind.SetTiles(bound->plan.tiles + (present ? s.batch * s.kv_heads : 0),
-                CostOf(bound->plan.tile_flops, bound->plan.tile_bytes));
+  bound->parts = bound->plan.tiles + (present ? s.batch * s.kv_heads : 0);
+  // A tile is worth about a microsecond.
+  const double cost = CostOf(bound->plan.tile_flops, bound->plan.tile_bytes);
+  bound->parts_per_tile = static_cast<std::int64_t>(std::clamp(1000 / (cost + 1), 1.0, 1000.0));
+  bind.SetTiles(CeilDiv(bound->parts, bound->parts_per_tile),
+                cost * static_cast<double>(bound->parts_per_tile));
   bind.SetScratch(bound->plan.scratch_bytes);
   for (int i : {kPresentK, kPresentV}) {
     if (!bind.has_output(i)) continue;
@@ -298,23 +316,9 @@ absl::Status Bind(BindContext& bind) {
   return absl::OkStatus();
 }
 
-template <bool kGrouped>
-absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
-  const auto* prepared = run.prepared<PreparedAttention>();
-  const auto* bound = run.bound<Bound>();
-  const Sizes<std::int64_t>& s = bound->sizes;
-  const kernels::AttentionPlan& plan = bound->plan;
-  if (tile >= plan.tiles) {
-    const std::int64_t b = (tile - plan.tiles) / s.kv_heads, h = (tile - plan.tiles) % s.kv_heads;
-    NPURT_ASSIGN_OR_RETURN(const Range r, RangeOf(run, s, b, kGrouped));
-    NPURT_RETURN_IF_ERROR(CheckPresent(run, s, r));
-    if (run.has_output(kPresentK)) CopyPresent(run, s, r, kPresentK, s.head_size, b, h);
-    if (run.has_output(kPresentV)) CopyPresent(run, s, r, kPresentV, s.value_size, b, h);
-    return absl::OkStatus();
-  }
-  const kernels::AttentionPart part = kernels::AttentionPartOf(plan, tile);
-  NPURT_ASSIGN_OR_RETURN(const Range r, RangeOf(run, s, part.batch, kGrouped));
-  NPURT_RETURN_IF_ERROR(CheckPresent(run, s, r));
+// All that is the same for every batch entry.
+kernels::AttentionArgs ArgsOf(const RunContext& run, const Bound& bound) {
+  const Sizes<std::int64_t>& s = bound.sizes;
   kernels::AttentionArgs a = {};
   a.q = run.in<float>(kQ);
   a.q_strides = StridesOf(s.apart, s.heads, s.rows, s.head_size);
@@ -330,13 +334,8 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   a.v[1] = run.in<float>(kV);
   a.k_strides[1] = StridesOf(s.apart, s.kv_heads, s.fresh, s.head_size);
   a.v_strides[1] = StridesOf(s.apart, s.kv_heads, s.fresh, s.value_size);
-  a.keys[0] = r.past;
-  a.keys[1] = r.fresh;
-  a.scale = ScaleOf(run.attributes(), s.head_size);
-  a.softcap = run.attributes().Float("softcap");
-  a.valid = r.valid;
-  a.offset = r.offset;
-  a.window = r.window;
+  a.scale = bound.scale;
+  a.softcap = bound.softcap;
   if (run.has_input(kMask)) {
     a.mask_kind = run.dtype(kMask) == DType::kBool ? kernels::AttentionMask::kBool
                                                    : kernels::AttentionMask::kAdded;
@@ -347,9 +346,40 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   if (run.has_input(kSinks)) a.sinks = run.in<float>(kSinks);
   if (run.has_output(kScores)) {
     a.scores = run.out<float>(kScores);
-    a.scores_mode = static_cast<int>(run.attributes().Int("qk_matmul_output_mode"));
+    a.scores_mode = bound.scores_mode;
   }
-  kernels::RunAttention(*prepared->attention, *prepared->gemm, plan, a, part, scratch);
+  return a;
+}
+
+absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
+  const auto* prepared = run.prepared<PreparedAttention>();
+  const auto* bound = run.bound<Bound>();
+  const Sizes<std::int64_t>& s = bound->sizes;
+  const kernels::AttentionPlan& plan = bound->plan;
+  kernels::AttentionArgs a = ArgsOf(run, *bound);
+  const std::int64_t last = std::min(bound->parts, (tile + 1) * bound->parts_per_tile);
+  for (std::int64_t i = tile * bound->parts_per_tile; i < last; ++i) {
+    const bool copies = i >= plan.tiles;
+    kernels::AttentionPart part = {};
+    if (copies) {
+      part.batch = (i - plan.tiles) / s.kv_heads;
+      part.kv_head = (i - plan.tiles) % s.kv_heads;
+    } else {
+      part = kernels::AttentionPartOf(plan, i);
+    }
+    NPURT_ASSIGN_OR_RETURN(const Range r, RangeOf(run, s, bound->sight, part.batch));
+    NPURT_RETURN_IF_ERROR(CheckPresent(run, s, r));
+    if (copies) {
+      CopyPresents(run, s, r, part.batch, part.kv_head);
+      continue;
+    }
+    a.keys[0] = r.past;
+    a.keys[1] = r.fresh;
+    a.valid = r.valid;
+    a.offset = r.offset;
+    a.window = r.window;
+    kernels::RunAttention(*prepared->attention, *prepared->gemm, plan, a, part, scratch);
+  }
   return absl::OkStatus();
 }
 
@@ -381,7 +411,7 @@ extern constexpr OpDef kOps[] = {
         .reference = Reference<false>,
         .prepare = Prepare,
         .bind = Bind<false>,
-        .run = Run<false>,
+        .run = Run,
     },
     {
         .name = "GroupQueryAttention",
@@ -405,7 +435,7 @@ extern constexpr OpDef kOps[] = {
         .reference = Reference<true>,
         .prepare = Prepare,
         .bind = Bind<true>,
-        .run = Run<true>,
+        .run = Run,
     },
 };
 extern constexpr int kOpCount = static_cast<int>(sizeof kOps / sizeof kOps[0]);

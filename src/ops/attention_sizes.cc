@@ -77,6 +77,7 @@ absl::StatusOr<Sizes<D>> AllSizes(const Context& c, bool grouped) {
                          Heads<D>("v", ShapeOf(c, kV), rank, kv_heads, "kv_num_heads"));
   Sizes<D> s;
   s.apart = rank == 4;
+  s.grouped = grouped;
   s.batch = q[0];
   s.heads = q[1];
   s.rows = q[2];
@@ -142,35 +143,40 @@ absl::StatusOr<Sizes<std::int64_t>> SizesOf(const RunContext& context, bool grou
   return AllSizes<std::int64_t>(context, grouped);
 }
 
-absl::StatusOr<Range> RangeOf(const RunContext& run, const Sizes<std::int64_t>& s, std::int64_t b,
-                              bool grouped) {
+Sight SightOf(const Attributes& attributes) {
+  Sight sight;
+  sight.causal = attributes.Int("is_causal") != 0;
+  const std::int64_t window = attributes.Int("local_window_size", -1);
+  if (window > 0) sight.window = window;
+  return sight;
+}
+
+absl::StatusOr<Range> RangeOf(const RunContext& run, const Sizes<std::int64_t>& s,
+                              const Sight& sight, std::int64_t b) {
   Range r;
   r.fresh = s.fresh;
+  r.window = sight.window;
   const std::int64_t length = run.has_input(kLengths) ? IndexAt(run, kLengths, b) : 0;
-  if (grouped) {
+  if (s.grouped) {
     // The first keys of all: entries of the batch that are shorter have padding at their end.
-    const bool first = run.count(kTotal) == 1 && IndexAt(run, kTotal, 0) == s.fresh;
+    const bool first = IndexAt(run, kTotal, 0) == s.fresh;
     r.past = first ? 0 : length + 1 - s.fresh;
     r.valid = length + 1;
+    r.offset = r.past + r.fresh - s.rows;
     if (r.past < 0 || r.past > s.past || r.valid < 0 || r.valid > r.past + s.fresh)
       return absl::OutOfRangeError(absl::StrCat("seqlens_k of batch entry ", b, " is ", length,
                                                 ", want ", first ? -1 : s.fresh - 1, " to ",
                                                 (first ? 0 : s.past) + s.fresh - 1));
-    r.offset = r.past + r.fresh - s.rows;
-    const std::int64_t window = run.attributes().Int("local_window_size", -1);
-    if (window > 0) r.window = window;
-  } else {
-    r.past = s.past;
-    r.valid = s.past + s.fresh;
-    if (run.has_input(kLengths)) {
-      if (length < 0 || length > r.valid)
-        return absl::OutOfRangeError(absl::StrCat("nonpad_kv_seqlen of batch entry ", b, " is ",
-                                                  length, ", want 0 to ", r.valid));
-      r.valid = length;
-    }
-    if (run.attributes().Int("is_causal") != 0)
-      r.offset = run.has_input(kLengths) ? length - s.rows : s.past;
+    return r;
   }
+  r.past = s.past;
+  r.valid = s.past + s.fresh;
+  r.offset = !sight.causal ? kFar : run.has_input(kLengths) ? length - s.rows : s.past;
+  if (!run.has_input(kLengths)) return r;
+  if (length < 0 || length > r.valid)
+    return absl::OutOfRangeError(absl::StrCat("nonpad_kv_seqlen of batch entry ", b, " is ",
+                                              length, ", want 0 to ", r.valid));
+  r.valid = length;
   return r;
 }
 

@@ -24,9 +24,10 @@ struct Sizes {
   D past = 0, fresh = 0;    // rows of past_key and of k
   D head_size = 0, value_size = 0;
   bool apart = false;  // q, k, v and y are [batch, heads, rows, size], else [batch, rows, heads * size]
+  bool grouped = false;  // GroupQueryAttention, else Attention
 };
 
-// Of all operands of Attention or of GroupQueryAttention; an error names the first that does not fit.
+// Of all operands of either operator; an error names the first that does not fit.
 absl::StatusOr<Sizes<Dim>> SizesOf(const InferContext& context, bool grouped);
 absl::StatusOr<Sizes<std::int64_t>> SizesOf(const BindContext& context, bool grouped);
 absl::StatusOr<Sizes<std::int64_t>> SizesOf(const RunContext& context, bool grouped);
@@ -34,11 +35,17 @@ absl::StatusOr<Sizes<std::int64_t>> SizesOf(const RunContext& context, bool grou
 // The keys of one batch entry, and which of them its queries see: query i those before
 // min(valid, i + offset + 1), the last `window` of them.
 struct Range {
-  static constexpr std::int64_t kFar = std::int64_t{1} << 60;  // beyond every key
-  std::int64_t past = 0, fresh = 0, valid = 0, offset = kFar, window = 2 * kFar;
+  std::int64_t past = 0, fresh = 0, valid = 0, offset = 0, window = 0;
 };
+inline constexpr std::int64_t kFar = std::int64_t{1} << 60;  // beyond every key
+// What the attributes say of it.
+struct Sight {
+  bool causal = false;
+  std::int64_t window = 2 * kFar;
+};
+Sight SightOf(const Attributes& attributes);
 absl::StatusOr<Range> RangeOf(const RunContext& run, const Sizes<std::int64_t>& sizes,
-                              std::int64_t batch_entry, bool grouped);
+                              const Sight& sight, std::int64_t batch_entry);
 
 }  // namespace npurt::ops::attention
 

@@ -125,7 +125,7 @@ AttentionPart AttentionPartOf(const AttentionPlan& p, std::int64_t tile) {
 
 namespace {
 
-// One tile at work. Column c is query row + c % rows of head + c / rows.
+// One tile at work. A column is a query: the rows of the first head, then those of the next.
 class Tile {
  public:
   Tile(const AttentionKernel& kernel, const GemmKernel& gemm, const AttentionPlan& plan,
@@ -150,45 +150,56 @@ class Tile {
   }
 
  private:
-  std::int64_t HeadOf(std::int64_t c) const { return part_.head + c / part_.rows; }
-  std::int64_t RowOf(std::int64_t c) const { return part_.row + c % part_.rows; }
-  std::int64_t At(const AttentionStrides& strides, std::int64_t c) const {
-    return part_.batch * strides.batch + HeadOf(c) * strides.head + RowOf(c) * strides.row;
+  struct Query {
+    std::int64_t head, row;
+  };
+  // f(column, query) for each column.
+  template <typename F>
+  void ForQueries(F f) const {
+    std::int64_t c = 0;
+    for (std::int64_t h = part_.head; h < part_.head + part_.heads; ++h)
+      for (std::int64_t r = part_.row; r < part_.row + part_.rows; ++r) f(c++, Query{h, r});
   }
-  float* ScoresOf(std::int64_t c) const {
-    const std::int64_t row =
-        (part_.batch * plan_.kv_heads * plan_.group + HeadOf(c)) * plan_.rows + RowOf(c);
-    return a_.scores + row * (a_.keys[0] + a_.keys[1]);
+  std::int64_t At(const AttentionStrides& strides, Query q) const {
+    return part_.batch * strides.batch + q.head * strides.head + q.row * strides.row;
+  }
+  float* ScoresOf(Query q) const {
+    const std::int64_t heads = plan_.kv_heads * plan_.group;
+    return a_.scores + ((part_.batch * heads + q.head) * plan_.rows + q.row) *
+                           (a_.keys[0] + a_.keys[1]);
   }
 
   void Start() {
     // Lanes without a query hold whatever is finite.
-    std::memset(s_.scores, 0, static_cast<std::size_t>(kKeys * plan_.lanes) * sizeof(float));
+    const std::int64_t rows = std::min(kKeys, std::max(a_.keys[0], a_.keys[1]));
+    if (columns_ < plan_.lanes)
+      std::memset(s_.scores, 0, static_cast<std::size_t>(rows * plan_.lanes) * sizeof(float));
     std::memset(s_.out, 0, static_cast<std::size_t>(columns_ * plan_.value_size) * sizeof(float));
     first_ = std::numeric_limits<std::int64_t>::max();
     last_ = 0;
-    for (std::int64_t c = 0; c < plan_.lanes; ++c) {
-      const bool sink = a_.sinks != nullptr && c < columns_;
-      s_.max[c] = sink ? LoadFloat(a_.sinks + HeadOf(c)) : -FLT_MAX;
-      s_.sum[c] = sink ? 1.0f : 0.0f;
-      if (c >= columns_) continue;
-      const std::int64_t before = RowOf(c) + a_.offset + 1;
+    for (std::int64_t c = columns_; c < plan_.lanes; ++c) s_.max[c] = s_.sum[c] = 0;
+    ForQueries([&](std::int64_t c, Query q) {
+      s_.max[c] = a_.sinks != nullptr ? LoadFloat(a_.sinks + q.head) : -FLT_MAX;
+      s_.sum[c] = a_.sinks != nullptr ? 1.0f : 0.0f;
+      const std::int64_t before = q.row + a_.offset + 1;
       s_.last[c] = std::clamp<std::int64_t>(before, 0, a_.valid);
       s_.first[c] = std::clamp<std::int64_t>(before - a_.window, 0, s_.last[c]);
       first_ = std::min(first_, s_.first[c]);
       last_ = std::max(last_, s_.last[c]);
-    }
+    });
   }
 
   // A panel is tile_n queries: for each element of the head, the queries side by side.
   void PackQueries() {
     const std::int64_t n = gemm_.tile_n, size = plan_.head_size;
-    for (std::int64_t c = 0; c < RoundUp(columns_, n); ++c) {
+    const std::int64_t whole = columns_ / n * n;
+    if (columns_ > whole)  // the last panel ends in zeros
+      std::memset(s_.packed_q + whole * size, 0, static_cast<std::size_t>(n * size) * sizeof(float));
+    ForQueries([&](std::int64_t c, Query q) {
       float* to = s_.packed_q + c / n * n * size + c % n;
-      const float* from = c < columns_ ? a_.q + At(a_.q_strides, c) : nullptr;
-      for (std::int64_t e = 0; e < size; ++e)
-        to[e * n] = from == nullptr ? 0.0f : LoadFloat(from + e) * a_.scale;
-    }
+      const float* from = a_.q + At(a_.q_strides, q);
+      for (std::int64_t e = 0; e < size; ++e) to[e * n] = LoadFloat(from + e) * a_.scale;
+    });
   }
 
   // Keys `key` to key + count - 1 of a part; `place` is the number of the first among all.
@@ -237,9 +248,9 @@ class Tile {
 
   void AddMask(std::int64_t place, std::int64_t count) {
     const std::int64_t known = std::clamp<std::int64_t>(a_.mask_keys - place, 0, count);
-    for (std::int64_t c = 0; c < columns_; ++c) {
+    ForQueries([&](std::int64_t c, Query q) {
       float* to = s_.scores + c;
-      const std::int64_t at = At(a_.mask_strides, c) + place;
+      const std::int64_t at = At(a_.mask_strides, q) + place;
       if (a_.mask_kind == AttentionMask::kAdded) {
         const float* mask = static_cast<const float*>(a_.mask) + at;
         for (std::int64_t j = 0; j < known; ++j) to[j * plan_.lanes] += LoadFloat(mask + j);
@@ -249,7 +260,7 @@ class Tile {
           if (mask[j] == 0) to[j * plan_.lanes] = kHidden;
       }
       for (std::int64_t j = known; j < count; ++j) to[j * plan_.lanes] = kHidden;
-    }
+    });
   }
 
   // What a query does not see, in blocks that not all queries see whole.
@@ -263,10 +274,10 @@ class Tile {
   }
 
   void StoreScores(std::int64_t place, std::int64_t count) {
-    for (std::int64_t c = 0; c < columns_; ++c) {
-      float* to = ScoresOf(c) + place;
+    ForQueries([&](std::int64_t c, Query q) {
+      float* to = ScoresOf(q) + place;
       for (std::int64_t j = 0; j < count; ++j) StoreFloat(to + j, s_.scores[j * plan_.lanes + c]);
-    }
+    });
   }
 
   // out = out * factor + P V
@@ -302,17 +313,17 @@ class Tile {
 
   void Finish() {
     const std::int64_t keys = a_.keys[0] + a_.keys[1];
-    for (std::int64_t c = 0; c < columns_; ++c) {
+    ForQueries([&](std::int64_t c, Query q) {
       // A query that sees nothing gets nothing.
       const float factor = s_.sum[c] == 0.0f ? 0.0f : 1.0f / s_.sum[c];
       const float* from = s_.out + c * plan_.value_size;
-      float* to = a_.out + At(a_.out_strides, c);
+      float* to = a_.out + At(a_.out_strides, q);
       for (std::int64_t e = 0; e < plan_.value_size; ++e) StoreFloat(to + e, from[e] * factor);
-      if (a_.scores == nullptr || a_.scores_mode != 3) continue;
-      float* scores = ScoresOf(c);
+      if (a_.scores == nullptr || a_.scores_mode != 3) return;
+      float* scores = ScoresOf(q);
       for (std::int64_t j = 0; j < keys; ++j)
         StoreFloat(scores + j, std::exp(LoadFloat(scores + j) - s_.max[c]) * factor);
-    }
+    });
   }
 
   const AttentionKernel& kernel_;
