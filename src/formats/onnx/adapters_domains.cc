@@ -46,6 +46,28 @@ absl::Status GeluOfSum(Lowering& l, const char* approximate) {
 absl::Status BiasGelu(Lowering& l) { return GeluOfSum(l, "none"); }
 absl::Status FastGelu(Lowering& l) { return GeluOfSum(l, "tanh"); }
 
+// softmax(x + bias)
+absl::Status BiasSoftmax(Lowering& l) {
+  if (!l.has_input(0) || !l.has_input(1)) return absl::InvalidArgumentError("want two inputs");
+  NPURT_ASSIGN_OR_RETURN(const ValueId sum, l.Add("Add", {l.input(0), l.input(1)}));
+  l.node->inputs = {sum};
+  l.node->type = "Softmax";
+  l.node->attributes.Remove("is_inner_broadcast");  // the shapes say it
+  return FlattenFromAxis(l);
+}
+
+// left * gelu(right), the halves of x + bias
+absl::Status BiasSplitGelu(Lowering& l) {
+  if (!l.has_input(0) || !l.has_input(1)) return absl::InvalidArgumentError("want two inputs");
+  NPURT_ASSIGN_OR_RETURN(const ValueId sum, l.Add("Add", {l.input(0), l.input(1)}));
+  NPURT_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> halves,
+      l.AddMany("Split", {sum}, 2,
+                MakeAttributes({{"axis", std::int64_t{-1}}, {"num_outputs", std::int64_t{2}}})));
+  NPURT_ASSIGN_OR_RETURN(const ValueId gate, l.Add("Gelu", {halves[1]}));
+  return l.Finish(0, "Mul", {halves[0], gate});
+}
+
 namespace {
 
 // Output 0: the first of `inputs` normalised over its last dimension.
@@ -105,6 +127,15 @@ absl::Status EmbedLayerNormalization(Lowering& l) {
     NPURT_ASSIGN_OR_RETURN(const ValueId one, l.Ints("one", {1}));
     NPURT_RETURN_IF_ERROR(l.Finish(1, "ReduceSum", {l.input(7), one},
                                    MakeAttributes({{"keepdims", std::int64_t{0}}})));
+  }
+  if (wanted(1) && !l.has_input(7)) {  // nobody counted
+    NPURT_ASSIGN_OR_RETURN(
+        const ValueId batch,
+        l.Add("Shape", {l.input(0)},
+              MakeAttributes({{"start", std::int64_t{0}}, {"end", std::int64_t{1}}})));
+    NPURT_ASSIGN_OR_RETURN(Tensor zero, Tensor::Create(DType::kI32, {1}));
+    NPURT_RETURN_IF_ERROR(l.Finish(1, "ConstantOfShape", {batch},
+                                   MakeAttributes({{"value", std::move(zero)}})));
   }
   if (wanted(2)) NPURT_RETURN_IF_ERROR(l.Finish(2, "Identity", {sum}));
   return FinishLayerNorm(l, "LayerNormalization", {sum, l.input(5), l.input(6)});

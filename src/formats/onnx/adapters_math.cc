@@ -119,6 +119,23 @@ absl::Status OldBatchNormalization(Lowering& l) {
   return l.Finish(0, "Add", {scaled, l.input(2)});
 }
 
+// swish(a) * b, which do not broadcast
+absl::Status SwiGlu(Lowering& l) {
+  if (!l.has_input(0) || !l.has_input(1)) return absl::InvalidArgumentError("want two inputs");
+  const SymDims &a = l.type(0).dims, &b = l.type(1).dims;
+  bool same = l.rank(0) < 0 || l.rank(1) < 0 || a.size() == b.size();
+  for (std::size_t i = 0; same && i < a.size() && i < b.size(); ++i)
+    same = a[i] == b[i] || !a[i].is_constant() || !b[i].is_constant();
+  if (!same)
+    return absl::InvalidArgumentError(absl::StrCat("operands have shapes ", ShapeString(a), " and ",
+                                                   ShapeString(b), ", want the same"));
+  NPURT_ASSIGN_OR_RETURN(
+      const ValueId gate,
+      l.Add("Swish", {l.input(0)},
+            MakeAttributes({{"alpha", l.node->attributes.Float("alpha", 1)}})));
+  return l.Finish(0, "Mul", {gate, l.input(1)});
+}
+
 // Before version 13 all dimensions from `axis` on were one, whose default was 1.
 absl::Status FlattenFromAxis(Lowering& l) {
   std::int64_t axis = l.node->attributes.Int("axis", 1);

@@ -151,6 +151,54 @@ TEST(AdaptersTest, TakesFusionsApart) {
   EXPECT_EQ(lowered->outputs[1], graph::kNone);
 }
 
+// The text of a com.microsoft node; an input without dimensions is absent.
+std::string LowerMicrosoft(const char* op, const std::vector<SymDims>& inputs, Attributes attributes,
+                           int outputs = 1) {
+  graph::Graph graph;
+  OnnxNode node;
+  node.domain = "com.microsoft";
+  node.type = op;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    node.inputs.push_back(
+        inputs[i].empty() ? graph::kNone
+                          : *graph.AddInput(absl::StrCat("x", i),
+                                            ValueType::OfTensor(i == 5 || i == 6 ? DType::kI32
+                                                                                 : DType::kF32,
+                                                                inputs[i])));
+  for (int i = 0; i < outputs; ++i) node.outputs.push_back(absl::StrCat("y", i));
+  node.attributes = std::move(attributes);
+  const auto lowered = AddOnnxNode(&graph, std::move(node));
+  return lowered.ok() ? graph::ToText(graph) : lowered.status().ToString();
+}
+
+TEST(AdaptersTest, UnpacksQueriesKeysAndValues) {
+  const Attributes heads = MakeAttributes({{"num_heads", std::int64_t{3}}});
+  const std::string text = LowerMicrosoft("MultiHeadAttention", {{2, 5, 3, 3, 8}}, heads);
+  EXPECT_THAT(text, HasSubstr("Split(%x0) [axis = 3, num_outputs = 3]"));
+  EXPECT_THAT(text, HasSubstr("Attention(%y0/Reshape, "));
+  EXPECT_THAT(text, HasSubstr("# float32[2, 5, 24]"));
+  EXPECT_THAT(LowerMicrosoft("MultiHeadAttention", {{2, 5, 24}, {2, 7, 3, 2, 8}}, heads),
+              HasSubstr("Split(%x1) [axis = 3, num_outputs = 2]"));
+  EXPECT_THAT(LowerMicrosoft("MultiHeadAttention", {{2, 5, 24}}, heads),
+              HasSubstr("packed operands of this rank"));
+}
+
+TEST(AdaptersTest, RotatesBeforeKeysAreKept) {
+  Attributes attributes = MakeAttributes({{"num_heads", std::int64_t{4}},
+                                          {"kv_num_heads", std::int64_t{2}},
+                                          {"do_rotary", std::int64_t{1}}});
+  const std::vector<SymDims> inputs = {{1, 3, 128}, {}, {}, {1, 2, 7, 16}, {1, 2, 7, 16}, {1},
+                                       {1},         {32, 4}, {32, 4}};
+  const std::string text = LowerMicrosoft("GroupQueryAttention", inputs, attributes, 3);
+  EXPECT_THAT(text, HasSubstr("int64[3] {64, 32, 32}"));
+  EXPECT_THAT(text, HasSubstr("num_heads = 4, rotary_embedding_dim = 8"));
+  EXPECT_THAT(text, HasSubstr("num_heads = 2, rotary_embedding_dim = 8"));
+  EXPECT_THAT(text, HasSubstr("GroupQueryAttention(%y0/RotaryEmbedding, "));
+  attributes.Set("sliding_window_cache", std::int64_t{1});
+  EXPECT_THAT(LowerMicrosoft("GroupQueryAttention", inputs, attributes, 3),
+              HasSubstr("attribute 'sliding_window_cache'"));
+}
+
 // Every adapter must look before it reads: files leave out what they like.
 TEST(AdaptersTest, NoAdapterTrustsItsOperands) {
   static constexpr int kAny = 1'000;
@@ -167,7 +215,7 @@ TEST(AdaptersTest, NoAdapterTrustsItsOperands) {
   const std::vector<std::vector<build::Dimension>> shapes = {{}, {1}, {3}, {2, 3}, {"n", 3, "m"}};
   int refused = 0;
   for (const Row& row : kRows)
-    for (std::size_t inputs = 0; inputs < 5; ++inputs)
+    for (std::size_t inputs = 0; inputs < 10; ++inputs)
       for (std::size_t first = 0; first < shapes.size(); ++first) {
         build::Graph graph;
         std::vector<std::string> names;
@@ -180,7 +228,9 @@ TEST(AdaptersTest, NoAdapterTrustsItsOperands) {
             {.domain = row.domain,
              .attributes = {build::IntAttribute("axis", 7), build::IntAttribute("broadcast", 1),
                             build::IntsAttribute("border", {1, 2}),
-                            build::IntAttribute("num_scan_inputs", 9)}});
+                            build::IntAttribute("num_scan_inputs", 9),
+                            build::IntAttribute("num_heads", 1),
+                            build::IntAttribute("do_rotary", row.name[0] == 'G')}});
         refused += !ReadModelFromMemory(
                         build::Model(
                             graph, {.opset = row.since, .more_opsets = {{row.domain, row.since}}}),
