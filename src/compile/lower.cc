@@ -119,6 +119,7 @@ class Lowering {
   absl::StatusOr<Compiled> Run() {
     program_->name = graph_.name;
     program_->dims = graph_.dims();
+    program_->random_seed = options_.random_seed;
     NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
     FindNeeded(order);
     AddInputs();
@@ -276,6 +277,9 @@ class Lowering {
     for (ValueId input : node.inputs) {
       NPURT_ASSIGN_OR_RETURN(const int v, ValueFor(input));
       step.inputs.push_back(v);
+      if (device_.boundary_copy() != nullptr)
+        step.declared_inputs.push_back(v == exec::kNone ? DType::kUndefined
+                                                        : program_->values[v].declared);
     }
     for (ValueId output : node.outputs) {
       NPURT_ASSIGN_OR_RETURN(const int v, ValueFor(output));

@@ -115,6 +115,8 @@ Context::Context(std::shared_ptr<const Program> program) : program_(std::move(pr
     run.attributes_ = step.attributes;
     run.prepared_ = step.prepared;
     run.declared_ = step.declared_outputs.empty() ? nullptr : step.declared_outputs.data();
+    run.declared_inputs_ = step.declared_inputs.empty() ? nullptr : step.declared_inputs.data();
+    run.node_ = step.node;
     run.services_ = this;
     stream_steps_[step.stream].push_back(static_cast<int>(s));
   }
@@ -324,6 +326,7 @@ absl::Status Context::RunStreams(Team* team) {
 
 absl::Status Context::Run(Team* team, const RunControl& control) {
   control_ = &control;
+  run_number_ = program_->runs_started.fetch_add(1, std::memory_order_relaxed);
   absl::Status status;
   if (program_->stream_count > 1) {
     status = RunStreams(team);

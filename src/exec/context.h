@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "base/philox.h"
 #include "base/run_context.h"
 #include "exec/program.h"
 #include "exec/team.h"
@@ -87,6 +88,9 @@ class Context final : public RunServices {
   // RunServices.
   absl::Status AllocateOutput(Slot* output, absl::Span<const std::int64_t> dims) override;
   absl::Status Poll() override { return CheckControl(*control_); }
+  std::uint64_t RandomKey() const override {
+    return MixBits(program_->random_seed) + run_number_;
+  }
 
  private:
   struct Cursor {
@@ -123,6 +127,7 @@ class Context final : public RunServices {
   std::vector<std::vector<int>> stream_steps_;
   std::vector<Event> events_;
   const RunControl* control_ = nullptr;
+  std::uint64_t run_number_ = 0;  // among all runs of the program
 };
 
 }  // namespace npurt::exec
