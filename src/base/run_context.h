@@ -62,6 +62,9 @@ class RunServices {
   // Makes output `i` of the frame's last Run an output of the step: moved if AllocateOutput would
   // have to allocate it, else copied.
   virtual absl::Status MoveOutput(Slot* output, Frame& frame, int i);
+  // What random operators draw from when their node names no seed: differs from run to run, and is
+  // the same for the same seed of the session and number of the run.
+  virtual std::uint64_t RandomKey() const { return 0; }
 
  protected:
   ~RunServices() = default;
@@ -154,6 +157,14 @@ class RunContext {
   DType declared_dtype(int i) const {
     return declared_ == nullptr ? outputs_[i]->dtype : declared_[i];
   }
+  // The same for an input.
+  DType declared_input_dtype(int i) const {
+    return declared_inputs_ == nullptr ? inputs_[i]->dtype : declared_inputs_[i];
+  }
+  // The key of the run, see RunServices; and the number of this step's node in its graph, which tells
+  // random operators of one run apart.
+  std::uint64_t random_key() const { return services_->RandomKey(); }
+  std::int32_t node() const { return node_; }
 
   // Filled by the binder; steps only read.
   Slot* const* inputs_ = nullptr;
@@ -164,6 +175,8 @@ class RunContext {
   const void* prepared_ = nullptr;
   const void* bound_ = nullptr;
   const DType* declared_ = nullptr;
+  const DType* declared_inputs_ = nullptr;
+  std::int32_t node_ = 0;
   RunServices* services_ = nullptr;
 };
 

@@ -32,6 +32,7 @@ struct CompileOptions {
   bool fusion = true;
   bool constant_folding = true;
   int streams_per_engine = 0;  // 0: one stream for everything
+  std::uint64_t random_seed = 0;
   HashSet<std::string> keep;  // values that must stay observable
   const std::atomic<bool>* cancel = nullptr;  // asked between passes
   // For the plans of subgraphs.

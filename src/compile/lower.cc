@@ -122,6 +122,7 @@ class Lowering {
     program_->name = graph_.name;
     program_->allocator = options_.allocator;
     program_->dims = graph_.dims();
+    program_->random_seed = options_.random_seed;
     NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
     FindNeeded(order);
     AddInputs();
@@ -290,6 +291,9 @@ class Lowering {
     for (ValueId input : node.inputs) {
       NPURT_ASSIGN_OR_RETURN(const int v, ValueFor(input));
       step.inputs.push_back(v);
+      if (device_.boundary_copy() != nullptr)
+        step.declared_inputs.push_back(v == exec::kNone ? DType::kUndefined
+                                                        : program_->values[v].declared);
     }
     for (ValueId output : node.outputs) {
       // Kernels are chosen by type, so that one that only the run tells has none.

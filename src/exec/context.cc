@@ -121,6 +121,8 @@ Context::Context(std::shared_ptr<const Program> program)
     run.attributes_ = step.attributes;
     run.prepared_ = step.prepared;
     run.declared_ = step.declared_outputs.empty() ? nullptr : step.declared_outputs.data();
+    run.declared_inputs_ = step.declared_inputs.empty() ? nullptr : step.declared_inputs.data();
+    run.node_ = step.node;
     run.services_ = this;
     stream_steps_[step.stream].push_back(static_cast<int>(s));
   }
@@ -410,6 +412,7 @@ absl::Status Context::RunStreams(Team* team) {
 absl::Status Context::Run(Team* team, const RunControl& control) {
   control_ = &control;
   team_ = team;
+  run_number_ = program_->runs_started.fetch_add(1, std::memory_order_relaxed);
   absl::Status status;
   if (program_->stream_count > 1) {
     status = RunStreams(team);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "base/philox.h"
 #include "base/run_context.h"
 #include "exec/program.h"
 #include "exec/team.h"
@@ -95,6 +96,9 @@ class Context final : public RunServices {
   absl::Status Poll() override { return CheckControl(*control_); }
   absl::StatusOr<Frame*> OpenFrame(const RunContext& run, int subgraph) override;
   absl::Status MoveOutput(Slot* output, Frame& frame, int i) override;
+  std::uint64_t RandomKey() const override {
+    return MixBits(program_->random_seed) + run_number_;
+  }
 
  private:
   friend class ContextFrame;
@@ -140,6 +144,7 @@ class Context final : public RunServices {
   std::vector<Event> events_;
   const RunControl* control_ = nullptr;
   Team* team_ = nullptr;
+  std::uint64_t run_number_ = 0;  // among all runs of the program
 };
 
 }  // namespace npurt::exec

@@ -11,6 +11,7 @@
 #ifndef NPURT_EXEC_PROGRAM_H_
 #define NPURT_EXEC_PROGRAM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -79,7 +80,7 @@ struct Step {
   const void* prepared = nullptr;  // owned by Program::owners
   const Attributes* attributes = nullptr;
   std::vector<int> inputs, outputs;  // values; kNone: absent
-  std::vector<DType> declared_outputs;
+  std::vector<DType> declared_outputs, declared_inputs;  // empty: types are stored as declared
   bool late = false;       // shapes known only when the step comes up: bound by StepBinder then
   bool writes_state = false;
   std::vector<int> release;  // pool values that nobody needs after this step
@@ -122,6 +123,8 @@ struct Program {
   std::size_t weight_bytes = 0;
   std::size_t packed_bytes = 0;
   memory::Allocator* allocator = nullptr;  // for what runs allocate; outlives the program
+  std::uint64_t random_seed = 0;
+  mutable std::atomic<std::uint64_t> runs_started{0};  // by all contexts; random operators ask
   std::unique_ptr<StepBinder> binder;
   std::vector<std::shared_ptr<const void>> owners;  // prepared states, attributes
 };

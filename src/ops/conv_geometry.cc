@@ -91,7 +91,7 @@ std::int64_t PadOf(const Attributes& attributes, bool transposed, std::size_t i,
 
 }  // namespace
 
-absl::Status InferConv(InferContext& context, bool transposed) {
+absl::Status InferConv(InferContext& context, bool transposed, int bias) {
   const SymDims &x = context.shape(0), &w = context.shape(1);
   if (x.size() < 3 || x.size() != w.size())
     return absl::InvalidArgumentError(absl::StrCat("x has shape ", ShapeString(x), ", w ",
@@ -123,11 +123,12 @@ absl::Status InferConv(InferContext& context, bool transposed) {
       return absl::InvalidArgumentError(absl::StrCat(
           "x ", ShapeString(x), " with its padding is smaller than w ", ShapeString(w)));
   }
-  if (context.has_input(2) && context.type(2).has_rank &&
-      (context.rank(2) != 1 || (context.shape(2)[0].is_constant() && out[1].is_constant() &&
-                                context.shape(2)[0] != out[1])))
-    return absl::InvalidArgumentError(absl::StrCat("bias has shape ", ShapeString(context.shape(2)),
-                                                   ", want [", out[1].ToString(), "]"));
+  if (context.has_input(bias) && context.type(bias).has_rank &&
+      (context.rank(bias) != 1 || (context.shape(bias)[0].is_constant() && out[1].is_constant() &&
+                                   context.shape(bias)[0] != out[1])))
+    return absl::InvalidArgumentError(absl::StrCat("bias has shape ",
+                                                   ShapeString(context.shape(bias)), ", want [",
+                                                   out[1].ToString(), "]"));
   context.set_output(0, context.dtype(0), std::move(out));
   return absl::OkStatus();
 }

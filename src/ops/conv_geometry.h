@@ -22,8 +22,8 @@ struct ConvGeometry {
   Dims stride, dilation, pad;                             // pad at the beginning
 };
 
-// Checks attributes and shapes and sets the output.
-absl::Status InferConv(InferContext& context, bool transposed);
+// Checks attributes and shapes and sets the output. `bias` is the input with the bias.
+absl::Status InferConv(InferContext& context, bool transposed, int bias = 2);
 
 // Sizes for concrete dimensions, checked again: symbols are numbers now. The output's dimensions
 // are what inference said.

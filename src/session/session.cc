@@ -90,6 +90,7 @@ absl::Status Session::Configure() {
   compile_options_.fusion = options_.Bool(Option::fusion);
   compile_options_.constant_folding = options_.Bool(Option::constant_folding);
   compile_options_.streams_per_engine = static_cast<int>(options_.Int(Option::inter_op_streams));
+  compile_options_.random_seed = static_cast<std::uint64_t>(options_.Int(Option::random_seed));
   return absl::OkStatus();
 }
 

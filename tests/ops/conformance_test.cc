@@ -128,7 +128,8 @@ std::vector<Value> WithType(const Sample& s, const OpDef& op, const char* var, D
 std::vector<std::vector<Value>> TypedInputs(const Sample& s, const OpDef& op) {
   std::vector<std::vector<Value>> all = {s.inputs};
   // Their types must fit an attribute or the items of a sequence.
-  for (const absl::string_view name : {"LabelEncoder", "OneHotEncoder", "SequenceInsert"})
+  for (const absl::string_view name : {"BitCast", "LabelEncoder", "OneHotEncoder", "SequenceInsert",
+                                       "TfIdfVectorizer"})
     if (name == s.op) return all;
   for (const TypeVar& var : op.types) {
     if (var.name == nullptr) continue;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -102,6 +103,40 @@ TEST(SessionTest, ObserversLearnThatAValueWasFusedAway) {
       {"sum"});
   ASSERT_TRUE(run->Execute({}).ok());
   EXPECT_EQ(gone, 1);
+}
+
+// y = x + noise, twice; the nodes name no seed.
+std::shared_ptr<graph::Graph> Noisy() {
+  GraphBuilder b;
+  const auto x = b.Input("x", DType::kF32, {-1});
+  const auto noise = b.Node("RandomUniformLike", {x}, "noise");
+  const auto more = b.Node("RandomUniformLike", {x}, "more");
+  b.Output(b.Node("Concat", {noise, more}, "y", [] {
+    Attributes attributes;
+    attributes.Set("axis", std::int64_t{0});
+    return attributes;
+  }()));
+  return b.Take();
+}
+
+TEST(SessionTest, RandomNumbersDependOnTheSeedTheNodeAndTheNumberOfTheRun) {
+  const auto draw = [](const char* seed, int runs) {
+    const auto session = NewSession({{"random_seed", seed}, {"threads", runs == 1 ? "1" : "2"}});
+    EXPECT_TRUE(session->AddGraph(Noisy(), "", {}).ok());
+    std::vector<float> all;
+    for (int i = 0; i < runs; ++i) {
+      auto y = RunOnce(session, 0, RandomTensor({9001}, 1));  // in several tiles
+      EXPECT_TRUE(y.ok()) << y.status();
+      for (std::int64_t k = 0; y.ok() && k < y->element_count(); ++k) all.push_back(y->at<float>(k));
+    }
+    return all;
+  };
+  const std::vector<float> once = draw("0", 1), twice = draw("0", 2), other = draw("1", 1);
+  ASSERT_EQ(twice.size(), 4u * 9001);
+  EXPECT_TRUE(std::equal(once.begin(), once.end(), twice.begin())) << "the same seed, other threads";
+  EXPECT_NE(once[0], once[9001]) << "two nodes";
+  EXPECT_NE(twice[0], twice[2 * 9001]) << "two runs";
+  EXPECT_NE(once[0], other[0]) << "two seeds";
 }
 
 TEST(SessionTest, PlansAreReusedByShape) {
