@@ -17,6 +17,10 @@ absl::Status Infer(InferContext& context) {
       DTypeBits(static_cast<DType>(number)) != DTypeBits(from))
     return absl::InvalidArgumentError(absl::StrCat("to is ", number, ", which is no type with the ",
                                                    DTypeBits(from), " bits of ", DTypeName(from)));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, static_cast<DType>(number));
+    return absl::OkStatus();
+  }
   context.set_output(0, static_cast<DType>(number), context.shape(0));
   return absl::OkStatus();
 }
@@ -74,6 +78,7 @@ extern constexpr OpDef kOp = {
     .outputs = {{"output", "T2"}},
     .types = {{"T1", kBitTypes}, {"T2", kBitTypes}},
     .attributes = {{"to", AttrKind::kInt, true}},
+    .any_rank = true,
     .infer = Infer,
     .reference = Reference,
     .bind = Bind,

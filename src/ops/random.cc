@@ -119,14 +119,22 @@ template <DTypeSet kAllowed>
 absl::Status InferLike(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const DType dtype,
                          TypeOf(context.attributes(), context.dtype(0), kAllowed));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
   context.set_output(0, dtype, context.shape(0));
   return absl::OkStatus();
 }
 
 absl::Status InferMultinomial(InferContext& context) {
-  NPURT_RETURN_IF_ERROR(WantRank(context, 0, 2));
   NPURT_ASSIGN_OR_RETURN(const DType dtype, TypeOf(context.attributes(), DType::kI32,
                                                    DTypes(DType::kI32, DType::kI64)));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
+  NPURT_RETURN_IF_ERROR(WantRank(context, 0, 2));
   const std::int64_t samples = context.attributes().Int("sample_size", 1);
   if (samples < 0) return absl::InvalidArgumentError(absl::StrCat("sample_size is ", samples));
   context.set_output(0, dtype, {context.shape(0)[0], samples});
@@ -169,6 +177,7 @@ extern constexpr OpDef kOps[] = {
         .types = {{"T1", kFloats}, {"T2", kPlainTypes}},
         .attributes = {{"dtype", AttrKind::kInt}, {"seed", AttrKind::kFloat}},
         .traits = kRandom,
+        .any_rank = true,
         .infer = InferLike<kPlainTypes>,
         .reference = Reference<Law::kBernoulli>,
         .bind = Bind<Law::kBernoulli>,
@@ -183,6 +192,7 @@ extern constexpr OpDef kOps[] = {
                        {"sample_size", AttrKind::kInt},
                        {"seed", AttrKind::kFloat}},
         .traits = kRandom,
+        .any_rank = true,
         .infer = InferMultinomial,
         .reference = ReferenceMultinomial,
     },
@@ -211,6 +221,7 @@ extern constexpr OpDef kOps[] = {
                        {"scale", AttrKind::kFloat},
                        {"seed", AttrKind::kFloat}},
         .traits = kRandom,
+        .any_rank = true,
         .infer = InferLike<kFloats>,
         .reference = Reference<Law::kNormal>,
         .bind = Bind<Law::kNormal>,
@@ -241,6 +252,7 @@ extern constexpr OpDef kOps[] = {
                        {"low", AttrKind::kFloat},
                        {"seed", AttrKind::kFloat}},
         .traits = kRandom,
+        .any_rank = true,
         .infer = InferLike<kFloats>,
         .reference = Reference<Law::kUniform>,
         .bind = Bind<Law::kUniform>,

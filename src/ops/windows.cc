@@ -43,6 +43,10 @@ absl::StatusOr<Dim> SizeOf(InferContext& context, int i, std::int64_t least) {
 
 absl::Status InferWindow(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const DType dtype, OutputType(context.attributes()));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
   NPURT_RETURN_IF_ERROR(WantScalars(context, 1));
   NPURT_ASSIGN_OR_RETURN(const Dim size, SizeOf(context, 0, 0));
   context.set_output(0, dtype, {size});
@@ -74,6 +78,10 @@ absl::Status ReferenceWindow(const RunContext& run, std::int64_t, void*) {
 
 absl::Status InferMel(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const DType dtype, OutputType(context.attributes()));
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
   NPURT_RETURN_IF_ERROR(WantScalars(context, 5));
   NPURT_ASSIGN_OR_RETURN(const Dim mels, SizeOf(context, 0, 0));
   NPURT_ASSIGN_OR_RETURN(const Dim length, SizeOf(context, 1, 0));
@@ -128,6 +136,7 @@ constexpr OpDef Window(const char* name) {
   op.types[1] = {"T2", kNumbers};
   op.attributes[0] = {"output_datatype", AttrKind::kInt};
   op.attributes[1] = {"periodic", AttrKind::kInt};
+  op.any_rank = true;
   op.infer = InferWindow;
   op.reference = ReferenceWindow<kWindow>;
   return op;
@@ -149,6 +158,7 @@ extern constexpr OpDef kOps[] = {
         .outputs = {{"output", "T3"}},
         .types = {{"T1", kSizeTypes}, {"T2", kFloats}, {"T3", kNumbers}},
         .attributes = {{"output_datatype", AttrKind::kInt}},
+        .any_rank = true,
         .infer = InferMel,
         .reference = ReferenceMel,
     },

@@ -14,6 +14,10 @@ int seed = 1;
 [[maybe_unused]] Value F(const D& dims, const V& v) { return MakeTensorOf(DType::kF32, dims, v); }
 // Positive, for logarithms, roots and variances.
 [[maybe_unused]] Value P(const D& dims) { return RandomTensor(DType::kF32, dims, seed++, 0.1, 2); }
+// Small, where steps feed on each other: with large weights a rounding error would grow.
+[[maybe_unused]] Value N(const D& dims) {
+  return RandomTensor(DType::kF32, dims, seed++, -0.3, 0.3);
+}
 [[maybe_unused]] Value I(const D& dims, const V& v) { return MakeTensorOf(DType::kI64, dims, v); }
 [[maybe_unused]] Value I32(const D& dims, const V& v) { return MakeTensorOf(DType::kI32, dims, v); }
 [[maybe_unused]] Value U8(const D& dims) { return RandomTensor(DType::kU8, dims, seed++, 0, 255); }
