@@ -27,7 +27,8 @@ install_packages() {
   command -v dpkg-query >/dev/null || { echo "not Debian: the build says what it lacks"; return; }
   local package missing=
   for package in g++ meson ninja-build pkg-config libabsl-dev libtbb-dev libeigen3-dev \
-    libprotozero-dev nlohmann-json3-dev libmimalloc-dev libstb-dev; do
+    libprotozero-dev nlohmann-json3-dev libmimalloc-dev libstb-dev \
+    libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
       missing="$missing $package"
   done

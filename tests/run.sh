@@ -20,6 +20,7 @@ esac
 
 packages="g++ meson ninja-build pkg-config cmake binutils python3
   libabsl-dev libtbb-dev libeigen3-dev libprotozero-dev nlohmann-json3-dev libmimalloc-dev
+  libjpeg62-turbo-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev
   libgtest-dev libgmock-dev libbenchmark-dev libstb-dev zstd"
 [ -n "$quick" ] || packages="$packages clang libclang-rt-dev"
 

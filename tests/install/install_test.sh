@@ -17,6 +17,8 @@ echo "pkg-config, shared"
 cc "$here/consumer.c" -o "$work/shared" \
   $(pkg-config --define-variable=prefix="$prefix" --cflags --libs npurt)
 "$work/shared"
+readelf -d "$lib/libnpurt.so.1" | grep -E 'NEEDED.*(jpeg|png|tiff|webp|openjp2)' &&
+  { echo "picture codecs belong into the module"; exit 1; }
 readelf -d "$work/shared" | grep -q 'libnpurt\.so\.1' || { echo "not linked by soname"; exit 1; }
 
 echo "pkg-config, static"
