@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/checked_math.h"
 #include "kernels/attention/attention.h"
-#include "kernels/gemm/gemm.h"
 #include "ops/around_axis.h"
 #include "ops/attention_sizes.h"
 #include "ops/epilogue.h"
@@ -250,8 +249,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
 }
 
 struct PreparedAttention final : Prepared {
-  const kernels::AttentionKernel* attention = nullptr;
-  const kernels::GemmKernel* gemm = nullptr;
+  kernels::AttentionKernels kernels;
 };
 
 absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
@@ -261,9 +259,8 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
     if (dtype != DType::kF32 && !(i == kMask && dtype == DType::kBool)) return nullptr;
   }
   auto prepared = std::make_unique<PreparedAttention>();
-  prepared->attention = &kernels::SelectAttention(KernelIsa(context));
-  prepared->gemm = kernels::SelectGemmKernel(MatrixIsa(context));
-  prepared->kernel = prepared->attention->name;
+  prepared->kernels = kernels::SelectAttention(KernelIsa(context));
+  prepared->kernel = prepared->kernels.attention->name;
   return prepared;
 }
 
@@ -288,9 +285,8 @@ absl::Status Bind(BindContext& bind) {
   bound->softcap = bind.attributes().Float("softcap");
   bound->scores_mode = static_cast<int>(bind.attributes().Int("qk_matmul_output_mode"));
   bound->plan = kernels::PlanAttention(
-      *prepared->attention, *prepared->gemm, s.batch, s.kv_heads,
-      s.kv_heads == 0 ? 0 : s.heads / s.kv_heads, s.rows, s.past + s.fresh, s.head_size,
-      s.value_size);
+      prepared->kernels, s.batch, s.kv_heads, s.kv_heads == 0 ? 0 : s.heads / s.kv_heads, s.rows,
+      s.past + s.fresh, s.head_size, s.value_size);
   const bool present = bind.has_output(kPresentK) || bind.has_output(kPresentV);
   bound->parts = bound->plan.tiles + (present ? s.batch * s.kv_heads : 0);
   // A tile is worth about a microsecond.
@@ -378,7 +374,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
     a.valid = r.valid;
     a.offset = r.offset;
     a.window = r.window;
-    kernels::RunAttention(*prepared->attention, *prepared->gemm, plan, a, part, scratch);
+    kernels::RunAttention(prepared->kernels, plan, a, part, scratch);
   }
   return absl::OkStatus();
 }

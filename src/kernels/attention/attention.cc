@@ -22,10 +22,18 @@ const AttentionKernel kAttentionKernels[] = {
 const std::size_t kAttentionKernelCount =
     sizeof(kAttentionKernels) / sizeof(kAttentionKernels[0]);
 
-const AttentionKernel& SelectAttention(IsaSet allowed) {
-  std::size_t i = 0;
-  while (!HasAll(allowed, kAttentionKernels[i].needs)) ++i;  // the generic one needs nothing
-  return kAttentionKernels[i];
+AttentionKernels SelectAttention(IsaSet allowed) {
+  AttentionKernels kernels;
+  kernels.attention = kAttentionKernels;
+  while (!HasAll(allowed, kernels.attention->needs)) ++kernels.attention;  // the last needs nothing
+  kernels.gemm = SelectGemmKernel(allowed);
+  for (std::size_t i = kTransposeKernelCount; i-- > 0;) {  // best first
+    const TransposeKernel& row = kTransposeKernels[i];
+    if (!HasAll(allowed, row.needs)) continue;
+    if (row.element_bytes == 4) kernels.transpose_floats = row.run;
+    if (row.element_bytes == 1) kernels.transpose_bytes = row.run;
+  }
+  return kernels;
 }
 
 namespace {
@@ -47,6 +55,7 @@ void StoreFloat(float* p, float x) { std::memcpy(p, &x, sizeof x); }
 // Scratch of a tile, each part on a cache line.
 struct Scratch {
   float *packed_q, *scores, *out, *max, *sum, *factor;
+  float* mask;  // of a block, [keys][queries], or bytes
   std::int64_t *first, *last;  // of the keys that a column sees
   std::size_t bytes;
 };
@@ -72,6 +81,7 @@ Scratch Layout(const GemmKernel& gemm, std::int64_t queries, std::int64_t lanes,
   s.max = floats(lanes);
   s.sum = floats(lanes);
   s.factor = floats(lanes);
+  s.mask = floats(kKeys * lanes);
   s.first = numbers(lanes);
   s.last = numbers(lanes);
   s.bytes = at;
@@ -80,10 +90,9 @@ Scratch Layout(const GemmKernel& gemm, std::int64_t queries, std::int64_t lanes,
 
 }  // namespace
 
-AttentionPlan PlanAttention(const AttentionKernel& kernel, const GemmKernel& gemm,
-                            std::int64_t batch, std::int64_t kv_heads, std::int64_t group,
-                            std::int64_t rows, std::int64_t keys, std::int64_t head_size,
-                            std::int64_t value_size) {
+AttentionPlan PlanAttention(const AttentionKernels& kernels, std::int64_t batch,
+                            std::int64_t kv_heads, std::int64_t group, std::int64_t rows,
+                            std::int64_t keys, std::int64_t head_size, std::int64_t value_size) {
   AttentionPlan p;
   p.batch = batch;
   p.kv_heads = kv_heads;
@@ -99,8 +108,8 @@ AttentionPlan PlanAttention(const AttentionKernel& kernel, const GemmKernel& gem
   p.heads_per_tile = CeilDiv(group, p.head_blocks);
   p.tiles = batch * kv_heads * p.head_blocks * p.row_blocks;
   const std::int64_t queries = p.heads_per_tile * p.rows_per_tile;
-  p.lanes = RoundUp(queries, kernel.width);
-  p.scratch_bytes = Layout(gemm, queries, p.lanes, head_size, value_size, nullptr).bytes;
+  p.lanes = RoundUp(queries, kernels.attention->width);
+  p.scratch_bytes = Layout(*kernels.gemm, queries, p.lanes, head_size, value_size, nullptr).bytes;
   const double pairs = static_cast<double>(queries) * static_cast<double>(keys);
   const double sizes = static_cast<double>(head_size + value_size);
   p.tile_flops = pairs * (2 * sizes + 20);
@@ -128,11 +137,11 @@ namespace {
 // One tile at work. A column is a query: the rows of the first head, then those of the next.
 class Tile {
  public:
-  Tile(const AttentionKernel& kernel, const GemmKernel& gemm, const AttentionPlan& plan,
-       const AttentionArgs& args, const AttentionPart& part, void* scratch)
-      : kernel_(kernel), gemm_(gemm), plan_(plan), a_(args), part_(part),
+  Tile(const AttentionKernels& kernels, const AttentionPlan& plan, const AttentionArgs& args,
+       const AttentionPart& part, void* scratch)
+      : kernels_(kernels), gemm_(*kernels.gemm), plan_(plan), a_(args), part_(part),
         columns_(part.heads * part.rows),
-        s_(Layout(gemm, plan.heads_per_tile * plan.rows_per_tile, plan.lanes, plan.head_size,
+        s_(Layout(gemm_, plan.heads_per_tile * plan.rows_per_tile, plan.lanes, plan.head_size,
                   plan.value_size, scratch)) {}
 
   void Run() {
@@ -176,7 +185,8 @@ class Tile {
       std::memset(s_.scores, 0, static_cast<std::size_t>(rows * plan_.lanes) * sizeof(float));
     std::memset(s_.out, 0, static_cast<std::size_t>(columns_ * plan_.value_size) * sizeof(float));
     first_ = std::numeric_limits<std::int64_t>::max();
-    last_ = 0;
+    last_ = all_first_ = 0;
+    all_last_ = first_;
     for (std::int64_t c = columns_; c < plan_.lanes; ++c) s_.max[c] = s_.sum[c] = 0;
     ForQueries([&](std::int64_t c, Query q) {
       s_.max[c] = a_.sinks != nullptr ? LoadFloat(a_.sinks + q.head) : -FLT_MAX;
@@ -186,6 +196,8 @@ class Tile {
       s_.first[c] = std::clamp<std::int64_t>(before - a_.window, 0, s_.last[c]);
       first_ = std::min(first_, s_.first[c]);
       last_ = std::max(last_, s_.last[c]);
+      all_first_ = std::max(all_first_, s_.first[c]);
+      all_last_ = std::min(all_last_, s_.last[c]);
     });
   }
 
@@ -195,11 +207,19 @@ class Tile {
     const std::int64_t whole = columns_ / n * n;
     if (columns_ > whole)  // the last panel ends in zeros
       std::memset(s_.packed_q + whole * size, 0, static_cast<std::size_t>(n * size) * sizeof(float));
-    ForQueries([&](std::int64_t c, Query q) {
-      float* to = s_.packed_q + c / n * n * size + c % n;
-      const float* from = a_.q + At(a_.q_strides, q);
-      for (std::int64_t e = 0; e < size; ++e) to[e * n] = LoadFloat(from + e) * a_.scale;
-    });
+    for (std::int64_t h = 0, c = 0; h < part_.heads; ++h)
+      for (std::int64_t row = 0, count; row < part_.rows; row += count, c += count) {
+        count = std::min(part_.rows - row, n - c % n);
+        const float* from = a_.q + At(a_.q_strides, {part_.head + h, part_.row + row});
+        kernels_.transpose_floats(from, static_cast<std::size_t>(a_.q_strides.row),
+                                  s_.packed_q + c / n * n * size + c % n,
+                                  static_cast<std::size_t>(n), static_cast<std::size_t>(count),
+                                  static_cast<std::size_t>(size));
+      }
+    const std::int64_t floats = RoundUp(columns_, n) * size;
+    const float scale = a_.scale;
+    float* const packed = s_.packed_q;
+    for (std::int64_t i = 0; i < floats; ++i) packed[i] *= scale;
   }
 
   // Keys `key` to key + count - 1 of a part; `place` is the number of the first among all.
@@ -207,15 +227,15 @@ class Tile {
     Multiply(part, key, count);
     if (a_.scores != nullptr && a_.scores_mode == 0) StoreScores(place, count);
     if (a_.softcap != 0)
-      kernel_.cap(s_.scores, static_cast<std::size_t>(count * plan_.lanes), a_.softcap);
+      kernels_.attention->cap(s_.scores, static_cast<std::size_t>(count * plan_.lanes), a_.softcap);
     if (a_.scores != nullptr && a_.scores_mode == 1) StoreScores(place, count);
     if (a_.mask_kind != AttentionMask::kNone) AddMask(place, count);
     Hide(place, count);
     if (a_.scores != nullptr && a_.scores_mode >= 2) StoreScores(place, count);
     const std::int64_t seen = std::min(count, last_ - place);
     if (seen <= 0 || place + count <= first_) return;
-    kernel_.step({s_.scores, static_cast<std::size_t>(seen),
-                  static_cast<std::size_t>(plan_.lanes), s_.max, s_.sum, s_.factor});
+    kernels_.attention->step({s_.scores, static_cast<std::size_t>(seen),
+                              static_cast<std::size_t>(plan_.lanes), s_.max, s_.sum, s_.factor});
     AddValues(part, key, seen);
   }
 
@@ -248,23 +268,47 @@ class Tile {
 
   void AddMask(std::int64_t place, std::int64_t count) {
     const std::int64_t known = std::clamp<std::int64_t>(a_.mask_keys - place, 0, count);
-    ForQueries([&](std::int64_t c, Query q) {
-      float* to = s_.scores + c;
-      const std::int64_t at = At(a_.mask_strides, q) + place;
+    for (std::int64_t h = 0; h < part_.heads; ++h) {
+      const std::int64_t at = At(a_.mask_strides, {part_.head + h, part_.row}) + place;
+      float* const scores = s_.scores + h * part_.rows;
       if (a_.mask_kind == AttentionMask::kAdded) {
-        const float* mask = static_cast<const float*>(a_.mask) + at;
-        for (std::int64_t j = 0; j < known; ++j) to[j * plan_.lanes] += LoadFloat(mask + j);
+        MaskHead(static_cast<const float*>(a_.mask) + at, kernels_.transpose_floats, known, scores,
+                 [](float score, float mask) { return score + mask; });
       } else {
-        const char* mask = static_cast<const char*>(a_.mask) + at;
-        for (std::int64_t j = 0; j < known; ++j)
-          if (mask[j] == 0) to[j * plan_.lanes] = kHidden;
+        MaskHead(static_cast<const unsigned char*>(a_.mask) + at, kernels_.transpose_bytes, known,
+                 scores, [](float score, unsigned char m) { return m != 0 ? score : kHidden; });
       }
-      for (std::int64_t j = known; j < count; ++j) to[j * plan_.lanes] = kHidden;
-    });
+      for (std::int64_t j = known; j < count; ++j)
+        std::fill_n(scores + j * plan_.lanes, part_.rows, kHidden);
+    }
+  }
+
+  // The queries of one head and `count` keys; `mask` is of the first of both.
+  template <typename T, typename F>
+  void MaskHead(const T* mask, TransposeBlockFn transpose, std::int64_t count, float* scores,
+                F masked) {
+    const std::int64_t lanes = plan_.lanes, rows = part_.rows;
+    if (a_.mask_strides.row == 0 || rows == 1) {
+      for (std::int64_t j = 0; j < count; ++j) {
+        T m;
+        std::memcpy(&m, mask + j, sizeof m);
+        for (std::int64_t c = 0; c < rows; ++c)
+          scores[j * lanes + c] = masked(scores[j * lanes + c], m);
+      }
+      return;
+    }
+    T* const turned = reinterpret_cast<T*>(s_.mask);
+    transpose(mask, static_cast<std::size_t>(a_.mask_strides.row), turned,
+              static_cast<std::size_t>(lanes), static_cast<std::size_t>(rows),
+              static_cast<std::size_t>(count));
+    for (std::int64_t j = 0; j < count; ++j)
+      for (std::int64_t c = 0; c < rows; ++c)
+        scores[j * lanes + c] = masked(scores[j * lanes + c], turned[j * lanes + c]);
   }
 
   // What a query does not see, in blocks that not all queries see whole.
   void Hide(std::int64_t place, std::int64_t count) {
+    if (all_first_ <= place && place + count <= all_last_) return;
     for (std::int64_t c = 0; c < columns_; ++c) {
       const std::int64_t from = std::clamp<std::int64_t>(s_.first[c] - place, 0, count);
       const std::int64_t to = std::clamp<std::int64_t>(s_.last[c] - place, 0, count);
@@ -316,9 +360,11 @@ class Tile {
     ForQueries([&](std::int64_t c, Query q) {
       // A query that sees nothing gets nothing.
       const float factor = s_.sum[c] == 0.0f ? 0.0f : 1.0f / s_.sum[c];
-      const float* from = s_.out + c * plan_.value_size;
-      float* to = a_.out + At(a_.out_strides, q);
-      for (std::int64_t e = 0; e < plan_.value_size; ++e) StoreFloat(to + e, from[e] * factor);
+      const std::int64_t size = plan_.value_size;
+      float* const from = s_.out + c * size;
+      for (std::int64_t e = 0; e < size; ++e) from[e] *= factor;
+      std::memcpy(a_.out + At(a_.out_strides, q), from,
+                  static_cast<std::size_t>(size) * sizeof(float));
       if (a_.scores == nullptr || a_.scores_mode != 3) return;
       float* scores = ScoresOf(q);
       for (std::int64_t j = 0; j < keys; ++j)
@@ -326,21 +372,22 @@ class Tile {
     });
   }
 
-  const AttentionKernel& kernel_;
+  const AttentionKernels& kernels_;
   const GemmKernel& gemm_;
   const AttentionPlan& plan_;
   const AttentionArgs& a_;
   const AttentionPart& part_;
   const std::int64_t columns_;
   const Scratch s_;
-  std::int64_t first_ = 0, last_ = 0;  // the keys that any query of the tile sees
+  std::int64_t first_ = 0, last_ = 0;          // the keys that any query of the tile sees
+  std::int64_t all_first_ = 0, all_last_ = 0;  // the keys that all queries see
 };
 
 }  // namespace
 
-void RunAttention(const AttentionKernel& kernel, const GemmKernel& gemm, const AttentionPlan& plan,
+void RunAttention(const AttentionKernels& kernels, const AttentionPlan& plan,
                   const AttentionArgs& args, const AttentionPart& part, void* scratch) {
-  Tile(kernel, gemm, plan, args, part, scratch).Run();
+  Tile(kernels, plan, args, part, scratch).Run();
 }
 
 }  // namespace npurt::kernels

@@ -16,9 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace npurt {
-using IsaSet = std::uint32_t;  // base/cpu_isa.h, which files of one instruction set do not include
-}
+#include "kernels/transpose/transpose.h"
 
 namespace npurt::kernels {
 
@@ -52,8 +50,14 @@ struct AttentionKernel {
 
 extern const AttentionKernel kAttentionKernels[];
 extern const std::size_t kAttentionKernelCount;
-// The best kernel that `allowed` offers.
-const AttentionKernel& SelectAttention(IsaSet allowed);
+
+// The best kernels that `allowed` offers.
+struct AttentionKernels {
+  const AttentionKernel* attention = nullptr;
+  const GemmKernel* gemm = nullptr;
+  TransposeBlockFn transpose_floats = nullptr, transpose_bytes = nullptr;
+};
+AttentionKernels SelectAttention(IsaSet allowed);
 
 struct AttentionPlan {
   std::int64_t batch = 0, kv_heads = 0, group = 0;  // `group` heads of queries per head of keys
@@ -67,11 +71,10 @@ struct AttentionPlan {
   double tile_flops = 0, tile_bytes = 0;
 };
 
-// The kernels and all plans that are made with them belong together. `keys` is for the costs only.
-AttentionPlan PlanAttention(const AttentionKernel& kernel, const GemmKernel& gemm,
-                            std::int64_t batch, std::int64_t kv_heads, std::int64_t group,
-                            std::int64_t rows, std::int64_t keys, std::int64_t head_size,
-                            std::int64_t value_size);
+// A plan is for these kernels. `keys` is for the costs only.
+AttentionPlan PlanAttention(const AttentionKernels& kernels, std::int64_t batch,
+                            std::int64_t kv_heads, std::int64_t group, std::int64_t rows,
+                            std::int64_t keys, std::int64_t head_size, std::int64_t value_size);
 
 // The queries of a tile.
 struct AttentionPart {
@@ -114,7 +117,7 @@ struct AttentionArgs {
 };
 
 // `scratch` has plan.scratch_bytes, aligned to 64 bytes.
-void RunAttention(const AttentionKernel& kernel, const GemmKernel& gemm, const AttentionPlan& plan,
+void RunAttention(const AttentionKernels& kernels, const AttentionPlan& plan,
                   const AttentionArgs& args, const AttentionPart& part, void* scratch);
 
 }  // namespace npurt::kernels
