@@ -22,7 +22,8 @@ Tensor Draw(const char* op, std::vector<Attribute> more, std::vector<Value> inpu
 
 double Mean(const Tensor& t, int power, double around) {
   double sum = 0;
-  for (double v : *Reals(t)) sum += std::pow(v - around, power);
+  const std::vector<double> reals = *Reals(t);
+  for (double v : reals) sum += std::pow(v - around, power);
   return sum / static_cast<double>(t.element_count());
 }
 
@@ -43,7 +44,8 @@ TEST(RandomTest, NormalHasItsMomentsAndShape) {
   EXPECT_NEAR(Mean(t, 4, 0.5), 48, 2);
   // Quarters of the distribution.
   std::vector<double> seen(4);
-  for (double v : *Reals(t)) {
+  const std::vector<double> reals = *Reals(t);
+  for (double v : reals) {
     const double z = (v - 0.5) / 2, cut = 0.6744897501960817;
     ++seen[z < -cut ? 0 : z < 0 ? 1 : z < cut ? 2 : 3];
   }
@@ -76,7 +78,8 @@ TEST(RandomTest, BernoulliAndMultinomialDrawAsOftenAsTheyShould) {
       MakeTensorOf(DType::kF32, {1, 4}, {0, std::log(2.0), std::log(5.0), -INFINITY});
   const Tensor drawn = Draw("Multinomial", {{"sample_size", kCount}}, {logs});
   std::vector<double> seen(4);
-  for (double v : *Reals(drawn)) ++seen[static_cast<std::size_t>(v)];
+  const std::vector<double> reals = *Reals(drawn);
+  for (double v : reals) ++seen[static_cast<std::size_t>(v)];
   EXPECT_EQ(seen[3], 0);
   seen.pop_back();
   EXPECT_LT(ChiSquare(seen, {1.0 / 8, 2.0 / 8, 5.0 / 8}, kCount), 13.8);
