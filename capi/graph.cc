@@ -339,12 +339,12 @@ npurt_status npurt_graph_value_info(npurt_graph* graph, npurt_value_id id,
     NPURT_RETURN_IF_ERROR(WantOut(out_info, "out_info"));
     NPURT_RETURN_IF_ERROR(WantValue(graph->graph, id, "value"));
     const graph::ValueInfo& value = graph->graph.value(id);
-    const auto& variables = graph->graph.variables();
-    const bool is_variable = std::any_of(variables.begin(), variables.end(),
-                                         [id](const auto& v) { return v.handle == id; });
-    const npurt_kind kind =
-        is_variable ? NPURT_KIND_RESOURCE : static_cast<npurt_kind>(value.type.kind);
-    CopyOut(graph->infos.emplace_back(value.name, value.type, kind).View(), out_info);
+    const bool is_variable = value.type.kind == ValueKind::kResource;
+    CopyOut(graph->infos
+                .emplace_back(value.name, is_variable ? *value.type.element : value.type,
+                              static_cast<npurt_kind>(value.type.kind))
+                .View(),
+            out_info);
     return absl::OkStatus();
   });
 }

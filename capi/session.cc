@@ -62,9 +62,6 @@ absl::StatusOr<Ref<npurt_session>> NewSession(const npurt_options* options, npur
 
 absl::StatusOr<std::uint32_t> AddModel(npurt_session* session, npurt_model* model,
                                        const npurt_compile_info& info) {
-  if (!model->graph->variables().empty())
-    return absl::UnimplementedError(absl::StrCat("variable '", model->graph->variables()[0].name,
-                                                 "': sessions keep no variables yet"));
   if (info.keep_count > 0) NPURT_RETURN_IF_ERROR(WantAll("info.keep", info.keep));
   HashSet<std::string> keep;
   for (std::size_t i = 0; i < info.keep_count; ++i) {
@@ -278,6 +275,7 @@ npurt_status npurt_session_memory(npurt_session* session, uint32_t graph, const 
     info.output_bytes = needs.output_bytes;
     info.weight_bytes = needs.weight_bytes;
     info.packed_bytes = needs.packed_bytes;
+    info.variable_bytes = session->session->variable_bytes();
     CopyOut(info, out_info);
     return absl::OkStatus();
   });
@@ -287,7 +285,10 @@ npurt_status npurt_session_get_variable(npurt_session* session, const char* name
                                         npurt_value** out_value, npurt_error** error) {
   return Guard(error, [&]() -> absl::Status {
     NPURT_RETURN_IF_ERROR(WantAll("session", session, "name", name, "out_value", out_value));
-    return absl::UnimplementedError("sessions keep no variables yet");
+    NPURT_ASSIGN_OR_RETURN(const auto variable, session->session->FindVariable(name));
+    NPURT_ASSIGN_OR_RETURN(Tensor copy, variable->Get());
+    *out_value = NewValue(Value(std::move(copy)));
+    return absl::OkStatus();
   });
 }
 
@@ -295,7 +296,12 @@ npurt_status npurt_session_set_variable(npurt_session* session, const char* name
                                         npurt_value* value, npurt_error** error) {
   return Guard(error, [&]() -> absl::Status {
     NPURT_RETURN_IF_ERROR(WantAll("session", session, "name", name, "value", value));
-    return absl::UnimplementedError("sessions keep no variables yet");
+    NPURT_ASSIGN_OR_RETURN(const auto variable, session->session->FindVariable(name));
+    if (!value->value.is_tensor())
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable '", name, "': got a ", value->type, ", want a tensor"));
+    NPURT_ASSIGN_OR_RETURN(const Value plain, RowMajor(*value));
+    return variable->Set(plain.tensor());
   });
 }
 

@@ -70,6 +70,8 @@ std::string TypeText(const ValueType& type) {
       return absl::StrCat("optional(", held, ")");
     case ValueKind::kMap:
       return absl::StrCat("map(", dtype, ",", held, ")");
+    case ValueKind::kResource:
+      return absl::StrCat("resource(", held, ")");
     case ValueKind::kNone:
       break;
   }
@@ -96,6 +98,7 @@ ValueType TypeOf(const Value& value) {
       return MapOf(map.string_keys ? DType::kString : DType::kI64,
                    held(map.string_keys ? first(map.by_string) : first(map.by_number)));
     }
+    case ValueKind::kResource:
     case ValueKind::kNone:
       break;
   }

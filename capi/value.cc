@@ -526,6 +526,7 @@ size_t npurt_value_count(const npurt_value* value) {
       return value->value.items().size();
     case ValueKind::kMap:
       return SizeOf(value->value.map());
+    case ValueKind::kResource:
     case ValueKind::kNone:
       break;
   }

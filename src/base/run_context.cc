@@ -10,6 +10,8 @@ absl::Status RunServices::MoveOutput(Slot*, Frame&, int) {
   return absl::InternalError("subgraphs run in programs only");
 }
 
+absl::StatusOr<bool> RunServices::ShareOutput(Slot*, const Tensor&) { return false; }
+
 Tensor RunContext::InputTensor(int i) const {
   return Tensor::Borrow(dtype(i), dims(i), inputs_[i]->data, nullptr);
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "base/attributes.h"
 #include "base/tensor.h"
 
@@ -47,6 +48,23 @@ class Frame {
   ~Frame() = default;
 };
 
+// A variable of the session. Values are handles to buffers that nobody writes while they are shared: a
+// reader keeps what it read, whatever is assigned meanwhile.
+//
+// Thread safety: any thread; updates of one variable come one after another.
+class Resource {
+ public:
+  // FAILED_PRECONDITION: nothing was assigned yet.
+  virtual absl::StatusOr<Tensor> Read() const = 0;
+  // What writes the new value: `old` is undefined if there is none; `out` has the shape asked for.
+  using Writer = absl::FunctionRef<absl::Status(const Tensor& old, Tensor* out)>;
+  // Replaces the value by one of this shape. INVALID_ARGUMENT: not a shape of the variable's type.
+  virtual absl::Status Update(absl::Span<const std::int64_t> dims, Writer writer) = 0;
+
+ protected:
+  ~Resource() = default;
+};
+
 class RunContext;
 
 class RunServices {
@@ -62,6 +80,9 @@ class RunServices {
   // Makes output `i` of the frame's last Run an output of the step: moved if AllocateOutput would
   // have to allocate it, else copied.
   virtual absl::Status MoveOutput(Slot* output, Frame& frame, int i);
+  // Makes `tensor` the bytes of an output that is at home in a variable, until the run is over. False:
+  // the output has bytes of its own, to which the caller copies.
+  virtual absl::StatusOr<bool> ShareOutput(Slot* output, const Tensor& tensor);
   // What random operators draw from when their node names no seed: differs from run to run, and is
   // the same for the same seed of the session and number of the run.
   virtual std::uint64_t RandomKey() const { return 0; }
@@ -152,6 +173,11 @@ class RunContext {
   absl::Status MoveOutput(int output, Frame& frame, int i) const {
     return services_->MoveOutput(outputs_[output], frame, i);
   }
+  absl::StatusOr<bool> ShareOutput(int output, const Tensor& tensor) const {
+    return services_->ShareOutput(outputs_[output], tensor);
+  }
+  // REQUIRES: input `i` is a resource.
+  Resource& resource(int i) const { return *static_cast<Resource*>(inputs_[i]->data); }
   // On the reference device a float output is stored as float64; this is the type that the model
   // declared, to which Cast and Quantize round. Elsewhere the type of the output itself.
   DType declared_dtype(int i) const {

@@ -173,6 +173,14 @@ ValueType ValueType::OptionalOf(ValueType element) {
   return type;
 }
 
+ValueType ValueType::ResourceOf(ValueType element) {
+  ValueType type;
+  type.kind = ValueKind::kResource;
+  type.dtype = element.dtype;
+  type.element = std::make_shared<const ValueType>(std::move(element));
+  return type;
+}
+
 std::string ValueType::ToString() const {
   const std::string held = element == nullptr ? "?" : element->ToString();
   switch (kind) {
@@ -186,6 +194,8 @@ std::string ValueType::ToString() const {
       return absl::StrCat("optional(", held, ")");
     case ValueKind::kMap:
       return absl::StrCat("map(", DTypeName(dtype), ", ", held, ")");
+    case ValueKind::kResource:
+      return absl::StrCat("resource(", held, ")");
   }
   return "?";
 }

@@ -83,7 +83,8 @@ absl::StatusOr<std::vector<std::int64_t>> Integers(const Tensor& tensor);
 // All elements of a float tensor as double.
 absl::StatusOr<std::vector<double>> Reals(const Tensor& tensor);
 
-enum class ValueKind : std::uint8_t { kNone, kTensor, kSequence, kOptional, kMap };
+// kResource: a variable of the session, in graphs only.
+enum class ValueKind : std::uint8_t { kNone, kTensor, kSequence, kOptional, kMap, kResource };
 
 class Value;
 using ValueList = std::vector<Value>;
@@ -133,6 +134,7 @@ struct ValueType {
   static ValueType OfTensor(DType dtype);  // unknown rank
   static ValueType SequenceOf(ValueType element);
   static ValueType OptionalOf(ValueType element);
+  static ValueType ResourceOf(ValueType element);
   std::string ToString() const;  // "float32[batch, 3]", "sequence(int64[?])"
 };
 

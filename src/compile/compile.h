@@ -38,6 +38,8 @@ struct CompileOptions {
   // For the plans of subgraphs.
   int participants = 1;
   std::size_t plan_cache_bytes = 0;
+  // The session's variables, by name; every variable of the graph is there.
+  HashMap<std::string, std::shared_ptr<Resource>> variables;
   // A subgraph: its inputs and outputs are values of the device.
   bool inside = false;
 };

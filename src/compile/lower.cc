@@ -125,6 +125,7 @@ class Lowering {
     program_->random_seed = options_.random_seed;
     NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
     FindNeeded(order);
+    NPURT_RETURN_IF_ERROR(AddVariables());
     AddInputs();
     for (NodeId id : order)
       if (needed_[id]) NPURT_RETURN_IF_ERROR(AddNodeStep(id));
@@ -204,9 +205,32 @@ class Lowering {
       v = AddValue(info, Base::kPlan, exec::kNone, true);
       program_->values[v].integers = *info.integers;
     } else {
-      v = AddValue(info, KnownWhenBound(info.type) ? Base::kArena : Base::kPool, exec::kNone, true);
+      const Base home = IsReadOfVariable(id)        ? Base::kVariable
+                        : KnownWhenBound(info.type) ? Base::kArena
+                                                    : Base::kPool;
+      v = AddValue(info, home, exec::kNone, true);
     }
     return v;
+  }
+
+  absl::Status AddVariables() {
+    for (const graph::Variable& variable : graph_.variables()) {
+      const auto found = options_.variables.find(variable.name);
+      if (found == options_.variables.end())
+        return absl::InternalError(absl::StrCat("variable '", variable.name, "' is not there"));
+      value_of_[variable.handle] =
+          AddValue(graph_.value(variable.handle), Base::kVariable,
+                   static_cast<int>(program_->resources.size()), false);
+      program_->resources.push_back(found->second);
+    }
+    return absl::OkStatus();
+  }
+
+  // What a step reads of a variable is not copied, if the device stores it as the session does.
+  bool IsReadOfVariable(ValueId id) const {
+    const ValueInfo& info = graph_.value(id);
+    return info.producer != kNone && graph_.node(info.producer).op->shares_variable &&
+           KnownWhenBound(info.type) && device_.StorageType(info.type.dtype) == info.type.dtype;
   }
 
   void AddInputs() {
@@ -317,6 +341,7 @@ class Lowering {
     for (NodeId before : node.control)
       if (needed_[before])
         control_.push_back({step_of_[before], static_cast<int>(program_->steps.size())});
+    OrderState(node);
     NPURT_RETURN_IF_ERROR(ChooseKernel(node, &step, &bind));
     NPURT_RETURN_IF_ERROR(AddCallees(node, &step));
     step.late = IsLate(step);
@@ -324,6 +349,26 @@ class Lowering {
     program_->steps.push_back(std::move(step));
     bind_steps_.push_back(std::move(bind));
     return absl::OkStatus();
+  }
+
+  // Steps that touch the same variable run in the order of the graph: a write after all before it, a
+  // read after the last write.
+  void OrderState(const Node& node) {
+    const ops::Traits effects = graph::EffectsOf(node);
+    if ((effects & (ops::kReadsState | ops::kWritesState)) == 0) return;
+    const int step = static_cast<int>(program_->steps.size());
+    for (ValueId input : node.inputs) {
+      if (input == kNone || graph_.value(input).type.kind != ValueKind::kResource) continue;
+      auto& [reads, write] = state_[input];
+      if (write != exec::kNone) control_.push_back({write, step});
+      if ((effects & ops::kWritesState) == 0) {
+        reads.push_back(step);
+        continue;
+      }
+      for (int read : reads) control_.push_back({read, step});
+      reads.clear();
+      write = step;
+    }
   }
 
   // In the order of attribute names, which is how steps count their subgraphs.
@@ -455,6 +500,11 @@ class Lowering {
   HashMap<NodeId, int> step_of_;
   HashSet<int> is_output_;
   std::vector<std::pair<int, int>> control_;
+  struct Accesses {
+    std::vector<int> reads;  // since the last write
+    int write = exec::kNone;
+  };
+  HashMap<ValueId, Accesses> state_;  // by the variable's handle
 };
 
 }  // namespace

@@ -53,6 +53,10 @@ absl::Status Specialise(const Graph& outer, const Node& node, Graph* body) {
   const std::size_t captures = body->captures().size();
   if (captures > node.inputs.size())
     return absl::InvalidArgumentError("captures more than the node has inputs");
+  if (!body->variables().empty())
+    return absl::UnimplementedError(absl::StrCat("variable '", body->variables()[0].name,
+                                                 "' is declared in a subgraph; declare it in the "
+                                                 "graph around it and capture it"));
   Symbols inner(body), around(body);
   for (ValueId id : body->inputs()) {
     ValueType type = body->value(id).type;

@@ -93,6 +93,12 @@ Context::Context(std::shared_ptr<const Program> program)
     slot.dtype = value.dtype;
     slot.kind = value.kind;
     slot.value = &values_[v];
+    if (value.home == Base::kVariable) {
+      if (value.kind == ValueKind::kResource)
+        slot.data = p.resources[value.index].get();
+      else
+        read_variables_.push_back(static_cast<int>(v));
+    }
     if (value.home == Base::kConstant) {
       const Tensor& tensor = p.constants[value.index];
       slot.data = const_cast<void*>(tensor.data());
@@ -297,6 +303,19 @@ absl::Status Context::MoveOutput(Slot* output, Frame& frame, int i) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Context::ShareOutput(Slot* output, const Tensor& tensor) {
+  const int value = ValueOf(output);
+  if (value == kNone) return true;
+  if (plan_->values[value].base != Base::kVariable) return false;
+  const auto known = absl::MakeConstSpan(output->dims, static_cast<std::size_t>(output->rank));
+  if (tensor.dtype() != output->dtype || known != absl::MakeConstSpan(tensor.dims()))
+    return absl::InternalError(
+        absl::StrCat("variable '", program_->values[value].name, "' has another type than declared"));
+  pool_tensors_[value] = tensor;
+  output->data = AddressOr(tensor.data());
+  return true;
+}
+
 Tensor Context::TakePoolTensor(int value) { return std::exchange(pool_tensors_[value], {}); }
 Value Context::TakeValue(int value) { return std::exchange(values_[value], {}); }
 
@@ -430,6 +449,7 @@ absl::Status Context::Run(Team* team, const RunControl& control) {
   if (!status.ok() || program_->stream_count > 1)
     for (std::size_t v = 0; v < pool_blocks_.size(); ++v)
       if (pool_blocks_[v] != nullptr) Forget(static_cast<int>(v));
+  for (int value : read_variables_) pool_tensors_[value] = {};
   control_ = nullptr;
   team_ = nullptr;
   return status;

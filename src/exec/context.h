@@ -96,6 +96,7 @@ class Context final : public RunServices {
   absl::Status Poll() override { return CheckControl(*control_); }
   absl::StatusOr<Frame*> OpenFrame(const RunContext& run, int subgraph) override;
   absl::Status MoveOutput(Slot* output, Frame& frame, int i) override;
+  absl::StatusOr<bool> ShareOutput(Slot* output, const Tensor& tensor) override;
   std::uint64_t RandomKey() const override {
     return MixBits(program_->random_seed) + run_number_;
   }
@@ -134,6 +135,7 @@ class Context final : public RunServices {
   std::vector<void*> pool_blocks_;
   std::vector<Dims> pool_dims_;
   std::vector<bool> is_output_;
+  std::vector<int> read_variables_;  // values at home in a variable; their tensors are in pool_tensors_
   std::vector<std::vector<std::unique_ptr<ContextFrame>>> frames_;  // by step and subgraph
   std::vector<PlannedStep> late_;
   std::vector<std::unique_ptr<std::byte[]>> late_blocks_;

@@ -105,7 +105,7 @@ absl::Status ContextFrame::Run() {
   OutputSet& set = sets_[turn_ ^ 1];
   context_.Attach(plan_, arena_.data(), around_->participants_);
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].kind == ValueKind::kTensor)
+    if (inputs_[i].kind == ValueKind::kTensor || inputs_[i].kind == ValueKind::kResource)
       context_.SetInput(static_cast<int>(i), inputs_[i].data);
     else
       context_.SetInputValue(static_cast<int>(i), *inputs_[i].value);

@@ -36,7 +36,7 @@ enum class Base : std::uint8_t {
   kInput,     // the caller's input `index`
   kOutput,    // the caller's output `index`
   kPlan,      // bytes computed when the plan was made (shapes as tensors)
-  kVariable,  // the session's variable `index`
+  kVariable,  // what a step read of a variable; as a resource: the variable `index` itself
   kPool,      // allocated while running
 };
 
@@ -125,6 +125,7 @@ struct Program {
   memory::Allocator* allocator = nullptr;  // for what runs allocate; outlives the program
   std::uint64_t random_seed = 0;
   mutable std::atomic<std::uint64_t> runs_started{0};  // by all contexts; random operators ask
+  std::vector<std::shared_ptr<Resource>> resources;
   std::unique_ptr<StepBinder> binder;
   std::vector<std::shared_ptr<const void>> owners;  // prepared states, attributes
 };

@@ -67,7 +67,7 @@ absl::StatusOr<ValueId> Graph::AddConstant(const std::string& name, Tensor value
 
 absl::StatusOr<ValueId> Graph::AddVariable(const std::string& name, ValueType type,
                                            Tensor initial) {
-  NPURT_ASSIGN_OR_RETURN(const ValueId id, NewValue(name, type));
+  NPURT_ASSIGN_OR_RETURN(const ValueId id, NewValue(name, ValueType::ResourceOf(type)));
   variables_.push_back({name, std::move(type), std::move(initial), id});
   values_[id].is_input = true;
   return id;

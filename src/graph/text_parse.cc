@@ -113,6 +113,7 @@ class Parser : private text::Lexer {
                 : TakeWord("sequence") ? ValueKind::kSequence
                 : TakeWord("optional") ? ValueKind::kOptional
                 : TakeWord("map")      ? ValueKind::kMap
+                : TakeWord("resource") ? ValueKind::kResource
                                        : ValueKind::kTensor;
     if (type.kind == ValueKind::kNone) return type;
     if (type.kind != ValueKind::kTensor) {
@@ -125,6 +126,8 @@ class Parser : private text::Lexer {
         NPURT_ASSIGN_OR_RETURN(ValueType element, ParseType(depth + 1));
         type.element = std::make_shared<const ValueType>(std::move(element));
       }
+      if (type.kind == ValueKind::kResource && type.element != nullptr)
+        type.dtype = type.element->dtype;
       NPURT_RETURN_IF_ERROR(Expect(')'));
       return type;
     }

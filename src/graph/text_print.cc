@@ -71,6 +71,8 @@ class Printer {
         return absl::StrCat("optional(", held, ")");
       case ValueKind::kMap:
         return absl::StrCat("map(", DTypeName(type.dtype), ", ", held, ")");
+      case ValueKind::kResource:
+        return absl::StrCat("resource(", held, ")");
     }
     std::string text = absl::StrCat(DTypeName(type.dtype), "[");
     if (!type.has_rank) absl::StrAppend(&text, "?");

@@ -52,6 +52,7 @@ ValueKind KindOf(absl::string_view type) {
   if (type == "sequence") return ValueKind::kSequence;
   if (type == "optional") return ValueKind::kOptional;
   if (type == "map") return ValueKind::kMap;
+  if (type == "resource") return ValueKind::kResource;
   return ValueKind::kTensor;
 }
 

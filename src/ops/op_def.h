@@ -49,7 +49,7 @@ struct ElementwiseInstruction;
 namespace npurt::ops {
 
 // One input or output of a schema. `type` is the name of a type variable ("T"), or a fixed type
-// ("int64", "bool", "float32"), or "sequence", "optional", "map" or "any" for values of that kind or
+// ("int64", "bool", "float32"), or "sequence", "optional", "map", "resource" or "any" for values of that kind or
 // of whatever kind. A name that starts with '?' is optional, with '*' variadic
 // (only the last one; "*?" if there may be none).
 struct Param {
@@ -263,6 +263,7 @@ struct OpDef {
   // infer works with inputs of unknown rank, or of other kinds than tensor. Operators whose output
   // types do not follow from the schema must.
   bool any_rank = false;
+  bool shares_variable = false;  // its output may be the bytes of a variable: RunContext::ShareOutput
   bool internal = false;  // only passes and hosts make it: files and texts may not name it
 
   absl::Status (*infer)(InferContext& context) = nullptr;

@@ -94,9 +94,41 @@ absl::Status Session::Configure() {
   return absl::OkStatus();
 }
 
+absl::Status Session::AddVariables(const graph::Graph& graph,
+                                   compile::CompileOptions* compile_options) {
+  MutexLock lock(mutex_);
+  for (const graph::Variable& declared : graph.variables()) {
+    auto made = std::make_shared<Variable>(declared.name, declared.type);
+    const std::shared_ptr<Variable>& variable =
+        variables_.try_emplace(declared.name, made).first->second;
+    if (variable->type_text() != made->type_text())
+      return absl::InvalidArgumentError(absl::StrCat("variable '", declared.name, "' is ",
+                                                     made->type_text(), " here and ",
+                                                     variable->type_text(), " in another graph"));
+    if (declared.initial.defined() && !variable->has_value())
+      NPURT_RETURN_IF_ERROR(variable->Set(declared.initial));
+    compile_options->variables[declared.name] = variable;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Variable>> Session::FindVariable(const std::string& name) const {
+  MutexLock lock(mutex_);
+  const auto found = variables_.find(name);
+  if (found == variables_.end())
+    return absl::NotFoundError(absl::StrCat("the session has no variable '", name, "'"));
+  return found->second;
+}
+
+std::size_t Session::variable_bytes() const {
+  MutexLock lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& [name, variable] : variables_) bytes += variable->bytes();
+  return bytes;
+}
+
 absl::StatusOr<int> Session::AddGraph(std::shared_ptr<const graph::Graph> source,
-                                      const std::string& name,
-                                      HashSet<std::string> keep,
+                                      const std::string& name, HashSet<std::string> keep,
                                       const std::atomic<bool>* cancel) {
   if (closing_.load(std::memory_order_acquire))
     return absl::FailedPreconditionError("the session is closed");
@@ -107,6 +139,7 @@ absl::StatusOr<int> Session::AddGraph(std::shared_ptr<const graph::Graph> source
   compile::CompileOptions compile_options = compile_options_;
   compile_options.keep = std::move(keep);
   compile_options.cancel = cancel;
+  NPURT_RETURN_IF_ERROR(AddVariables(*source, &compile_options));
   NPURT_ASSIGN_OR_RETURN(entry->compiled, compile::Compile(*source, compile_options));
   entry->inputs = Ports(*source, source->inputs(), nullptr);
   entry->outputs = Ports(*source, source->outputs(), &source->output_names());
@@ -159,8 +192,8 @@ absl::StatusOr<MemoryNeeds> Session::Memory(
   NPURT_ASSIGN_OR_RETURN(const SessionGraph* entry, GraphAt(graph));
   const exec::Program& program = *entry->compiled.program;
   if (shapes.size() != program.inputs.size())
-    return absl::InvalidArgumentError(absl::StrCat("got ", shapes.size(), " input shapes, want ",
-                                                   program.inputs.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", shapes.size(), " input shapes, want ", program.inputs.size()));
   NPURT_ASSIGN_OR_RETURN(const auto plan, entry->plans->Find(shapes));
   MemoryNeeds needs;
   needs.exact = plan->exact;
@@ -177,8 +210,8 @@ absl::Status Session::WarmUp(int graph, absl::Span<const absl::Span<const std::i
   NPURT_ASSIGN_OR_RETURN(const SessionGraph* entry, GraphAt(graph));
   NPURT_ASSIGN_OR_RETURN(std::unique_ptr<Run> run, NewRun(graph));
   if (!shapes.empty() && shapes.size() != entry->inputs.size())
-    return absl::InvalidArgumentError(absl::StrCat("got ", shapes.size(), " input shapes, want ",
-                                                   entry->inputs.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", shapes.size(), " input shapes, want ", entry->inputs.size()));
   for (std::size_t i = 0; i < entry->inputs.size(); ++i) {
     const PortInfo& input = entry->inputs[i];
     if (input.type.kind != ValueKind::kTensor)
@@ -210,8 +243,8 @@ std::size_t Session::Trim() {
 }
 
 absl::Status Session::Enter() {
-  // Counted first, so that Close sees every run that got past the check. Both sides write one and then
-  // read the other, which only a total order keeps from missing each other.
+  // Counted first, so that Close sees every run that got past the check. Both sides write one and
+  // then read the other, which only a total order keeps from missing each other.
   running_.fetch_add(1, std::memory_order_seq_cst);
   if (closing_.load(std::memory_order_seq_cst)) {
     Leave();
@@ -234,7 +267,8 @@ absl::Status Session::Close(std::int64_t deadline_ns) {
       std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline_ns));
   MutexLock lock(mutex_);
   while (running_.load(std::memory_order_seq_cst) > 0) {
-    // A run that leaves between the check and the wait finds closing_ set and signals under the lock.
+    // A run that leaves between the check and the wait finds closing_ set and signals under the
+    // lock.
     if (deadline_ns == 0)
       all_left_.Wait(mutex_);
     else if (!all_left_.WaitUntil(mutex_, deadline))
@@ -247,8 +281,8 @@ absl::Status Session::Close(std::int64_t deadline_ns) {
 absl::Status Session::LendThread(absl::FunctionRef<bool()> until) {
   if (closing_.load(std::memory_order_acquire))
     return absl::FailedPreconditionError("the session is closed");
-  exec::TeamPool::LendThread(
-      this, [&] { return closing_.load(std::memory_order_relaxed) || until(); });
+  exec::TeamPool::LendThread(this,
+                             [&] { return closing_.load(std::memory_order_relaxed) || until(); });
   return absl::OkStatus();
 }
 

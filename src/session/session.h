@@ -28,6 +28,7 @@
 #include "memory/allocator.h"
 #include "memory/arena.h"
 #include "options/options.h"
+#include "session/variable.h"
 
 namespace npurt::session {
 
@@ -78,6 +79,9 @@ class Session : public std::enable_shared_from_this<Session> {
   int graph_count() const;
   // NOT_FOUND.
   absl::StatusOr<int> FindGraph(absl::string_view name) const;
+  // The variable of this name. NOT_FOUND.
+  absl::StatusOr<std::shared_ptr<Variable>> FindVariable(const std::string& name) const;
+  std::size_t variable_bytes() const;
   // OUT_OF_RANGE. Lives as long as the session.
   absl::StatusOr<const SessionGraph*> GraphAt(int index) const;
 
@@ -110,6 +114,8 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Run;
   Session(const options::Options& options, Hooks hooks);
   absl::Status Configure();
+  // The variables that `graph` declares: those of this name that there are, or new ones.
+  absl::Status AddVariables(const graph::Graph& graph, compile::CompileOptions* compile_options);
   // Counts a run that begins; FAILED_PRECONDITION once the session is closed.
   absl::Status Enter();
   void Leave();
@@ -130,6 +136,7 @@ class Session : public std::enable_shared_from_this<Session> {
   CondVar all_left_;
   std::atomic<int> running_{0};
   std::vector<std::unique_ptr<SessionGraph>> graphs_ NPURT_GUARDED_BY(mutex_);
+  HashMap<std::string, std::shared_ptr<Variable>> variables_ NPURT_GUARDED_BY(mutex_);
 };
 
 }  // namespace npurt::session

@@ -204,6 +204,7 @@ ValueType TypeOfValue(const Value& value) {
       type.element = std::make_shared<const ValueType>(std::move(element));
       return type;
     }
+    case ValueKind::kResource:
     case ValueKind::kNone:
       break;
   }
