@@ -4,10 +4,12 @@
 // zero is half of the range.
 #include "absl/strings/str_cat.h"
 #include "base/checked_math.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/nbits/nbits.h"
 #include "ops/epilogue.h"
 #include "ops/move.h"
+#include "ops/numbers.h"
 
 namespace npurt::ops::matmul_nbits {
 namespace {
@@ -139,11 +141,17 @@ struct State final : Prepared {
   kernels::NbitsProblem problem = {};  // m is not known yet
   kernels::NbitsLayout layout = {};
   PackedBuffer packed;
+  kernels::RowFn load = nullptr, store = nullptr;  // of 16-bit elements
 };
+
+// Elements of scales and zero points are those of a constant, of whatever type.
+float FloatAt(const Tensor& tensor, std::int64_t i) {
+  return static_cast<float>(LoadNumber(tensor.dtype(), tensor.data(), i));
+}
 
 // Column `n` of the weights into its panel.
 void PackColumn(const Options& o, const State& state, std::int64_t n, const std::uint8_t* q,
-                const float* scales, const Tensor* zeros) {
+                const Tensor& scales, const Tensor* zeros) {
   const int tile_n = state.nbits->tile_n, per_word = 32 / o.bits;
   const std::int64_t panel = n / tile_n, column = n % tile_n;
   char* const packed = state.packed.as<char>();
@@ -156,14 +164,14 @@ void PackColumn(const Options& o, const State& state, std::int64_t n, const std:
   auto* const to_zeros = reinterpret_cast<float*>(packed + state.layout.zeros_offset) +
                          panel * state.layout.panel_scales;
   for (std::int64_t b = 0; b < o.blocks; ++b) {
-    to_scales[b * tile_n + column] = scales[n * o.blocks + b];
+    to_scales[b * tile_n + column] = FloatAt(scales, n * o.blocks + b);
     float zero = static_cast<float>(1 << (o.bits - 1));
     if (zeros != nullptr)
       zero =
           zeros->dtype() == DType::kU8
               ? static_cast<float>(PackedAt(
                     static_cast<const std::uint8_t*>(zeros->data()) + n * o.zero_bytes, b, o.bits))
-              : zeros->at<float>(n * o.blocks + b);
+              : FloatAt(*zeros, n * o.blocks + b);
     to_zeros[b * tile_n + column] = zero;
   }
 }
@@ -173,24 +181,27 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   const Tensor *b = context.constant(kB), *scales = context.constant(kScales);
   const bool has_zeros = context.has_input(kZeros);
   const Tensor* const zeros = has_zeros ? context.constant(kZeros) : nullptr;
-  if (context.type(kA).dtype != DType::kF32 || b == nullptr || scales == nullptr || o.n == 0 ||
-      o.k == 0 || scales->dtype() != DType::kF32 || context.has_input(kGroups))
-    return nullptr;
-  if (has_zeros && (zeros == nullptr || !Contains(DTypes(DType::kU8, DType::kF32), zeros->dtype())))
+  const DType dtype = context.type(kA).dtype;
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  if ((dtype != DType::kF32 && !half) || b == nullptr || scales == nullptr || o.n == 0 ||
+      o.k == 0 || context.has_input(kGroups) || (has_zeros && zeros == nullptr))
     return nullptr;
   auto state = std::make_unique<State>();
   state->nbits = &kernels::SelectNbits(MatrixIsa(context));
   state->gemm = kernels::SelectGemmKernel(MatrixIsa(context));
   state->kernel = state->nbits->name;
-  state->problem = {0, o.n, o.k, o.block, o.bits};
+  state->problem = {0, o.n, o.k, o.block, o.bits, half};
+  if (half) {
+    state->load = kernels::SelectCastRow(dtype, DType::kF32, MatrixIsa(context));
+    state->store = kernels::SelectCastRow(DType::kF32, dtype, MatrixIsa(context));
+  }
   if (!kernels::LayOutNbits(*state->nbits, state->problem, &state->layout))
     return absl::ResourceExhaustedError("the weights are too large to pack");
   state->packed_bytes = static_cast<std::size_t>(state->layout.bytes);
   NPURT_ASSIGN_OR_RETURN(state->packed, context.AllocatePacked(state->packed_bytes));
   std::memset(state->packed.as<char>(), 0, state->packed_bytes);
   for (std::int64_t n = 0; n < o.n; ++n)
-    PackColumn(o, *state, n, static_cast<const std::uint8_t*>(b->data()),
-               static_cast<const float*>(scales->data()), zeros);
+    PackColumn(o, *state, n, static_cast<const std::uint8_t*>(b->data()), *scales, zeros);
   context.DropConstant(kB);
   context.DropConstant(kScales);
   if (has_zeros) context.DropConstant(kZeros);
@@ -209,7 +220,7 @@ absl::Status Bind(BindContext& bind) {
   auto* bound = bind.New<Bound>();
   bound->problem = state->problem;
   bound->problem.m = bind.output_count_of(0) / o.n;
-  bound->tiling = kernels::PlanNbits(*state->nbits, bound->problem);
+  bound->tiling = kernels::PlanNbits(*state->nbits, *state->gemm, bound->problem);
   bind.SetTiles(bound->tiling.tiles,
                 CostOf(bound->tiling.flops_per_tile, bound->tiling.bytes_per_tile));
   bind.SetScratch(bound->tiling.scratch_bytes);
@@ -219,10 +230,11 @@ absl::Status Bind(BindContext& bind) {
 absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const auto* state = run.prepared<State>();
   const auto* bound = run.bound<Bound>();
-  kernels::RunNbitsTile({state->nbits, state->gemm, &bound->problem, &state->layout, &bound->tiling,
-                         run.in<float>(kA), state->packed.as<char>(),
-                         run.has_input(kBias) ? run.in<float>(kBias) : nullptr, run.out<float>(0)},
-                        tile, scratch);
+  kernels::RunNbitsTile(
+      {state->nbits, state->gemm, &bound->problem, &state->layout, &bound->tiling, run.in<char>(kA),
+       state->packed.as<char>(), run.has_input(kBias) ? run.in<char>(kBias) : nullptr,
+       run.out<char>(0), state->load, state->store},
+      tile, scratch);
   return absl::OkStatus();
 }
 

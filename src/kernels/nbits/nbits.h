@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/elementwise/row.h"
+
 namespace npurt::kernels {
 
 struct GemmKernel;
@@ -69,6 +71,7 @@ struct NbitsProblem {
   std::int64_t m, n, k;
   std::int64_t block;
   int bits;
+  bool half;  // A, bias and C have elements of 16 bits
 };
 
 // How packed weights lie: all words, then all scales, then all zeros. Sizes in bytes.
@@ -82,10 +85,14 @@ struct NbitsLayout {
 
 struct NbitsTiling {
   std::int64_t tiles = 0, panels_per_tile = 0;
+  std::int64_t tile_n = 0;  // columns of a tile
+  // Of the scratch, in floats: unpacked weights, rows of A, the bias and C, in this order.
+  std::int64_t a_offset = 0, bias_offset = 0, c_offset = 0;
   std::size_t scratch_bytes = 0;
   double flops_per_tile = 0, bytes_per_tile = 0;
 };
-NbitsTiling PlanNbits(const NbitsKernel& kernel, const NbitsProblem& problem);
+NbitsTiling PlanNbits(const NbitsKernel& kernel, const GemmKernel& gemm,
+                      const NbitsProblem& problem);
 
 struct NbitsCall {
   const NbitsKernel* kernel;
@@ -93,10 +100,11 @@ struct NbitsCall {
   const NbitsProblem* problem;
   const NbitsLayout* layout;
   const NbitsTiling* tiling;
-  const float* a;      // [m, k]
+  const void* a;       // [m, k]
   const void* packed;  // aligned to 4 bytes
-  const float* bias;   // n numbers or null
-  float* c;            // [m, n]
+  const void* bias;    // n numbers or null
+  void* c;             // [m, n]
+  RowFn load, store;   // `half`: from its elements to floats, and back
 };
 void RunNbitsTile(const NbitsCall& call, std::int64_t tile, void* scratch);
 
