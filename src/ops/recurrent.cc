@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/elementwise/scalar.h"
 #include "ops/epilogue.h"
@@ -44,7 +45,7 @@ constexpr ActivationRow kActivationRows[] = {
 
 const ActivationRow* FindActivation(absl::string_view name) {
   for (const ActivationRow& row : kActivationRows)
-    if (name == row.name) return &row;
+    if (absl::EqualsIgnoreCase(name, row.name)) return &row;
   return nullptr;
 }
 
