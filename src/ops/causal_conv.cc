@@ -158,13 +158,14 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const std::size_t length_bytes = static_cast<std::size_t>(s.length) * sizeof(float);
   for (std::int64_t r = first; r < last; ++r) {
     const std::int64_t c = r % s.channels;
-    if (run.has_input(kPast)) {
+    // What is empty may have no memory to point at.
+    if (past_bytes > 0 && run.has_input(kPast))
       std::memcpy(row, run.in<float>(kPast) + r * s.past, past_bytes);
-    } else {
+    else if (past_bytes > 0)
       std::memset(row, 0, past_bytes);
-    }
-    std::memcpy(row + s.past, run.in<float>(kX) + r * s.length, length_bytes);
-    if (run.has_output(1)) std::memcpy(run.out<float>(1) + r * s.past, row + s.length, past_bytes);
+    if (length_bytes > 0) std::memcpy(row + s.past, run.in<float>(kX) + r * s.length, length_bytes);
+    if (past_bytes > 0 && run.has_output(1))
+      std::memcpy(run.out<float>(1) + r * s.past, row + s.length, past_bytes);
     const float bias = run.has_input(kBias) ? run.Load<float>(kBias, c) : 0;
     if (s.length < 8) {  // a call of a row kernel would cost more
       for (std::int64_t t = 0; t < s.length; ++t) {

@@ -236,12 +236,13 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const std::int64_t b = tile / o.kv_heads, h = tile % o.kv_heads, cells = s.key * s.value;
   const std::int64_t group = o.q_heads / o.kv_heads;
   const auto count = static_cast<std::size_t>(s.value);
+  if (count == 0) return absl::OkStatus();  // there may be no memory to point at
   float* const state =
       run.has_output(1) ? run.out<float>(1) + tile * cells : static_cast<float*>(scratch);
   auto* const delta = reinterpret_cast<float*>(static_cast<char*>(scratch) + state_bytes);
-  if (run.has_input(kPast)) {
+  if (run.has_input(kPast) && cells > 0) {
     std::memcpy(state, run.in<float>(kPast) + tile * cells, state_bytes);
-  } else {
+  } else if (cells > 0) {
     std::memset(state, 0, state_bytes);
   }
   const auto scale = static_cast<float>(ScaleOf(o, s));
