@@ -102,5 +102,24 @@ TEST(AttentionTest, NamesTheOperandThatDoesNotFit) {
             "q has shape [1, 2, 1], which does not divide into 3 heads (q_num_heads)");
 }
 
+TEST(RotaryEmbeddingTest, CountsPositionsFromTheFirstRowOfEachBatchEntry) {
+  // The angle of position p is p quarter turns.
+  const Value cos = Floats({4, 1}, {1, 0, -1, 0}), sin = Floats({4, 1}, {0, 1, 0, -1});
+  const Value x = Floats({2, 2, 3}, {1, 2, 9, 1, 2, 9, 1, 2, 9, 1, 2, 9});
+  const Attributes two = Attrs({{"num_heads", I{1}}, {"rotary_embedding_dim", I{2}}});
+  const auto got = RunOp("RotaryEmbedding", {x, cos, sin, MakeTensor<I>({2}, {0, 2})}, two);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(Difference((*got)[0], Floats({2, 2, 3}, {1, 2, 9, -2, 1, 9, -1, -2, 9, 2, -1, 9})), "");
+  EXPECT_EQ(RunOp("RotaryEmbedding", {x, cos, sin, MakeTensor<I>({2}, {0, 3})}, two)
+                .status()
+                .message(),
+            "position 4, want one from 0 to 3");
+  EXPECT_EQ(RunOp("RotaryEmbedding", {x, cos, sin, MakeTensor<I>({1}, {0})},
+                  Attrs({{"num_heads", I{1}}}))
+                .status()
+                .message(),
+            "cannot rotate 3 elements of heads of 3 with caches of 1 columns");
+}
+
 }  // namespace
 }  // namespace npurt::ops

@@ -252,7 +252,8 @@ absl::StatusOr<std::vector<InferredOutput>> InferOp(absl::string_view name,
   std::vector<const ValueType*> types;
   for (const InferInput& input : inputs) types.push_back(input.type ? &*input.type : nullptr);
   NPURT_RETURN_IF_ERROR(CheckSchema(*op, types, outputs, attributes));
-  TestInfer context(inputs, attributes, outputs, {}, table);
+  const std::vector<bool> none_absent;  // TestInfer keeps a reference
+  TestInfer context(inputs, attributes, outputs, none_absent, table);
   NPURT_RETURN_IF_ERROR(op->infer(context));
   return context.out;
 }

@@ -196,6 +196,7 @@ absl::Status MicrosoftAttention(Lowering& l) {
 absl::Status MultiHeadAttention(Lowering& l) {
   NPURT_RETURN_IF_ERROR(RefuseInput(l, 8, "past_sequence_length"));
   NPURT_RETURN_IF_ERROR(RefuseInput(l, 9, "cache_indirection"));
+  if (Wanted(l, 3)) return absl::UnimplementedError("the scores as an output");
   if (!l.has_input(0)) return absl::InvalidArgumentError("query is missing");
   NPURT_ASSIGN_OR_RETURN(Attributes attributes, AttentionAttributes(l));
   const std::int64_t heads = attributes.Int("q_num_heads");
@@ -243,6 +244,51 @@ absl::Status MultiHeadAttention(Lowering& l) {
   NPURT_ASSIGN_OR_RETURN(y, Exchanged(l, y));
   NPURT_ASSIGN_OR_RETURN(const ValueId shape, l.Ints("rows", {0, 0, -1}));
   return l.Finish(0, "Reshape", {y, shape});
+}
+
+namespace {
+
+// The node itself, as `op`.
+absl::Status FinishAll(Lowering& l, const char* op, std::vector<ValueId> inputs,
+                       Attributes attributes) {
+  graph::NodeSpec spec;
+  spec.op = op;
+  spec.name = l.node->name;
+  spec.inputs = std::move(inputs);
+  spec.outputs = l.node->outputs;
+  spec.attributes = std::move(attributes);
+  NPURT_ASSIGN_OR_RETURN(const graph::NodeId id, l.graph->AddNode(std::move(spec)));
+  l.results = l.graph->node(id).outputs;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// The inputs of MultiHeadAttention in another order, for one row of q; the first past_sequence_length
+// rows of past, a buffer that present shares, are in use.
+absl::Status DecoderMaskedMultiHeadAttention(Lowering& l) {
+  NPURT_RETURN_IF_ERROR(RefuseInput(l, 9, "cache_indirection"));
+  const ValueId used = l.input(7);
+  const bool shared = l.node->attributes.Int("past_present_share_buffer") != 0 && l.has_input(5);
+  SetInputs(l, {l.input(0), l.input(1), l.input(2), l.input(10), l.input(3), l.input(4),
+                l.input(5), l.input(6)});
+  if (!shared) return MultiHeadAttention(l);
+  if (used == kNone) return absl::InvalidArgumentError("past_sequence_length is missing");
+  if (l.rank(4) == 1) return absl::UnimplementedError("a mask of rank 1 of a shared buffer");
+  NPURT_RETURN_IF_ERROR(MultiHeadAttention(l));
+  if (!l.results.empty()) return absl::UnimplementedError("a shared buffer of such keys");
+  NPURT_ASSIGN_OR_RETURN(const ValueId batch, LengthOf(l, l.input(0), 0));
+  NPURT_ASSIGN_OR_RETURN(const ValueId one, l.Ints("one", {1}));
+  NPURT_ASSIGN_OR_RETURN(const ValueId flat, l.Add("Reshape", {used, one}));
+  NPURT_ASSIGN_OR_RETURN(const ValueId before, l.Add("Cast", {flat}, To(DType::kI32)));
+  NPURT_ASSIGN_OR_RETURN(const ValueId lengths, l.Add("Expand", {before, batch}));
+  NPURT_ASSIGN_OR_RETURN(const ValueId step, l.Scalar("step", DType::kI32, 1));
+  NPURT_ASSIGN_OR_RETURN(const ValueId total, l.Add("Add", {before, step}));
+  std::vector<ValueId> inputs = l.node->inputs;
+  inputs.resize(6, kNone);
+  inputs.push_back(lengths);
+  inputs.push_back(total);
+  return FinishAll(l, "GroupQueryAttention", std::move(inputs), l.node->attributes);
 }
 
 namespace {
