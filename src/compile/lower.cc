@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compile/compile.h"
+#include "compile/preparer.h"
 #include "compile/streams.h"
 
 namespace npurt::compile {
@@ -51,43 +52,6 @@ bool KnownWhenBound(const ValueType& type) {
 struct Owned {
   std::deque<Attributes> attributes;
   std::vector<std::unique_ptr<ops::Prepared>> prepared;
-};
-
-class Preparer final : public ops::PrepareContext {
- public:
-  Preparer(const Graph& graph, const Node& node, const CompileOptions& options)
-      : graph_(graph), node_(node), options_(options) {}
-
-  int input_count() const override { return static_cast<int>(node_.inputs.size()); }
-  bool has_input(int i) const override { return i < input_count() && node_.inputs[i] != kNone; }
-  const ValueType& type(int i) const override { return graph_.value(node_.inputs[i]).type; }
-  const ValueType& output_type(int i) const override { return graph_.value(node_.outputs[i]).type; }
-  const Tensor* constant(int i) const override {
-    if (!has_input(i)) return nullptr;
-    const ValueInfo& value = graph_.value(node_.inputs[i]);
-    return value.is_constant() ? &value.constant : nullptr;
-  }
-  const Attributes& attributes() const override { return node_.attributes; }
-  IsaSet isa() const override { return options_.isa; }
-  bool same_bits_on_every_isa() const override { return options_.same_bits_on_every_isa; }
-  absl::StatusOr<ops::PackedBuffer> AllocatePacked(std::size_t bytes) override {
-    NPURT_ASSIGN_OR_RETURN(memory::Buffer buffer,
-                           memory::Buffer::Allocate(*options_.allocator, bytes, memory::kAlignment,
-                                                    memory::Kind::kPacked));
-    packed_bytes += bytes;
-    auto owner = std::make_shared<memory::Buffer>(std::move(buffer));
-    void* data = owner->data();
-    return ops::PackedBuffer{std::shared_ptr<void>(std::move(owner), data)};
-  }
-  void DropConstant(int i) override { dropped.push_back(i); }
-
-  std::vector<int> dropped;
-  std::size_t packed_bytes = 0;
-
- private:
-  const Graph& graph_;
-  const Node& node_;
-  const CompileOptions& options_;
 };
 
 // A constant as the device stores it.
