@@ -19,8 +19,10 @@
 
 namespace npurt::image {
 
-// The most pixels of a picture: 768 MiB as RGB.
+// The most pixels of a picture: 768 MiB as RGB; and of a compressed one, by the size of its file. A
+// blank page of a fax has some ten thousand a byte; beyond that a few bytes only ask for memory.
 inline constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 28;
+inline constexpr std::uint64_t kMaxPixelsPerByte = std::uint64_t{1} << 16;
 
 struct Freed {
   void operator()(std::uint8_t* bytes) const { std::free(bytes); }

@@ -45,12 +45,19 @@ absl::StatusOr<Decode> FindDecode() {
 }
 
 struct Receiver {
-  Picture picture;
+  std::uint64_t max_pixels;
+  Picture picture = {};
   absl::Status status = absl::OkStatus();
 };
 
 std::uint8_t* Allocate(void* user, std::uint64_t width, std::uint64_t height) {
   auto* receiver = static_cast<Receiver*>(user);
+  if (width > 0 && height > receiver->max_pixels / width) {
+    receiver->status = absl::InvalidArgumentError(
+        absl::StrCat("a picture of ", width, " x ", height, " pixels, want ", receiver->max_pixels,
+                     " at most in a file of this size"));
+    return nullptr;
+  }
   absl::StatusOr<Picture> picture = NewPicture(width, height);
   if (!picture.ok()) {
     receiver->status = picture.status();
@@ -69,8 +76,9 @@ void Fail(void* user, const char* why) {
 
 absl::StatusOr<Picture> DecodeByModule(Format format, Bytes file) {
   NPURT_ASSIGN_OR_RETURN(const Decode decode, FindDecode());
-  Receiver receiver;
-  const Sink sink = {&receiver, kMaxPixels, Allocate, Fail};
+  Receiver receiver = {
+      file.size() < kMaxPixels / kMaxPixelsPerByte ? file.size() * kMaxPixelsPerByte : kMaxPixels};
+  const Sink sink = {&receiver, receiver.max_pixels, Allocate, Fail};
   if (!decode(format, file.data(), file.size(), &sink))
     return receiver.status.ok() ? absl::InvalidArgumentError("the picture is damaged")
                                 : receiver.status;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
+#include "ops/random_key.h"
 
 namespace npurt::ops::dropout {
 namespace {
@@ -27,7 +28,9 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   }
   // The generator of the operator's definition, Mersenne Twister, whose draws of 53 bits are two
   // words each.
-  std::mt19937 random(static_cast<std::uint32_t>(run.attributes().Int("seed")));
+  std::mt19937 random(run.attributes().Has("seed")
+                          ? static_cast<std::uint32_t>(run.attributes().Int("seed"))
+                          : static_cast<std::uint32_t>(UnseededKey(run)));
   for (std::int64_t i = 0; i < run.count(0); ++i) {
     const double high = static_cast<double>(random() >> 5), low = static_cast<double>(random() >> 6);
     const bool kept = (high * 67108864 + low) * 0x1p-53 >= ratio;

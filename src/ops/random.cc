@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/checked_math.h"
-#include "base/philox.h"
 #include "ops/move.h"
+#include "ops/random_key.h"
 
 namespace npurt::ops::random {
 namespace {
@@ -18,8 +18,7 @@ namespace {
 enum class Law { kUniform, kNormal, kBernoulli };
 
 std::uint64_t KeyOf(const RunContext& run) {
-  if (!run.attributes().Has("seed"))
-    return MixBits(run.random_key() + MixBits(static_cast<std::uint64_t>(run.node())));
+  if (!run.attributes().Has("seed")) return UnseededKey(run);
   const float seed = run.attributes().Float("seed");
   std::uint32_t bits;
   std::memcpy(&bits, &seed, sizeof bits);

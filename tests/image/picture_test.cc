@@ -101,6 +101,18 @@ TEST(PnmTest, ReadsBitsTextAndWideSamples) {
                     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0,   0,   0}));
 }
 
+TEST(JpegTest, RefusesMorePixelsThanItsBytesCanSay) {
+  std::vector<std::uint8_t> file = File("rgb.jpg");
+  // The frame's height and width, after its marker, length and precision.
+  for (std::size_t i = 0; i + 9 < file.size(); ++i)
+    if (file[i] == 0xff && file[i + 1] == 0xc0)
+      for (std::size_t k = 5; k < 9; ++k) file[i + k] = 0x3f;
+  const auto picture = DecodePicture(file);
+  if (absl::IsUnimplemented(picture.status())) GTEST_SKIP() << picture.status();
+  EXPECT_EQ(picture.status().message(),
+            "a picture of 16191 x 16191 pixels, want 31260672 at most in a file of this size");
+}
+
 TEST(JpegTest, ReadsInk) {
   const auto picture = DecodePicture(File("cmyk.jpg"));
   if (absl::IsUnimplemented(picture.status())) GTEST_SKIP() << picture.status();

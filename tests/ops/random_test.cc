@@ -20,10 +20,15 @@ Tensor Draw(const char* op, std::vector<Attribute> more, std::vector<Value> inpu
   return result.ok() ? (*result)[0].tensor() : Tensor();
 }
 
+std::vector<double> Numbers(const Tensor& t) {
+  auto numbers = Reals(t);
+  EXPECT_TRUE(numbers.ok()) << numbers.status();
+  return numbers.ok() ? *std::move(numbers) : std::vector<double>();
+}
+
 double Mean(const Tensor& t, int power, double around) {
   double sum = 0;
-  const std::vector<double> reals = *Reals(t);
-  for (double v : reals) sum += std::pow(v - around, power);
+  for (double v : Numbers(t)) sum += std::pow(v - around, power);
   return sum / static_cast<double>(t.element_count());
 }
 
@@ -44,8 +49,7 @@ TEST(RandomTest, NormalHasItsMomentsAndShape) {
   EXPECT_NEAR(Mean(t, 4, 0.5), 48, 2);
   // Quarters of the distribution.
   std::vector<double> seen(4);
-  const std::vector<double> reals = *Reals(t);
-  for (double v : reals) {
+  for (double v : Numbers(t)) {
     const double z = (v - 0.5) / 2, cut = 0.6744897501960817;
     ++seen[z < -cut ? 0 : z < 0 ? 1 : z < cut ? 2 : 3];
   }
@@ -57,7 +61,7 @@ TEST(RandomTest, UniformFillsItsRangeEvenly) {
   EXPECT_NEAR(Mean(t, 1, 0), 1, 0.015);
   EXPECT_NEAR(Mean(t, 2, 1), 16.0 / 12, 0.015);
   std::vector<double> seen(16), pairs(16);
-  const std::vector<double> values = *Reals(t);
+  const std::vector<double> values = Numbers(t);
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_GE(values[i], -1);
     ASSERT_LE(values[i], 3);
@@ -78,8 +82,7 @@ TEST(RandomTest, BernoulliAndMultinomialDrawAsOftenAsTheyShould) {
       MakeTensorOf(DType::kF32, {1, 4}, {0, std::log(2.0), std::log(5.0), -INFINITY});
   const Tensor drawn = Draw("Multinomial", {{"sample_size", kCount}}, {logs});
   std::vector<double> seen(4);
-  const std::vector<double> reals = *Reals(drawn);
-  for (double v : reals) ++seen[static_cast<std::size_t>(v)];
+  for (double v : Numbers(drawn)) ++seen[static_cast<std::size_t>(v)];
   EXPECT_EQ(seen[3], 0);
   seen.pop_back();
   EXPECT_LT(ChiSquare(seen, {1.0 / 8, 2.0 / 8, 5.0 / 8}, kCount), 13.8);
