@@ -5,6 +5,7 @@
 #include "base/cpu_isa.h"
 #include "handles.h"
 #include "ops/op_def.h"
+#include "ops/ops_info.h"
 
 #define NPURT_TEXT_OF_(x) #x
 #define NPURT_TEXT_OF(x) NPURT_TEXT_OF_(x)
@@ -92,9 +93,11 @@ npurt_status npurt_library_report(npurt_report kind, npurt_text** out_text, npur
         return GiveText(OperatorsReport(), out_text);
       case NPURT_REPORT_OPTIONS:
         return GiveText(options::TableJson(), out_text);
+      case NPURT_REPORT_OPS_INFO:
+        return GiveText(ops::OpsInfoJson(), out_text);
       default:
         return absl::InvalidArgumentError(
-            absl::StrCat("got report ", kind, ", want BUILD, CPU, OPERATORS or OPTIONS"));
+            absl::StrCat("got report ", kind, ", want BUILD, CPU, OPERATORS, OPTIONS or OPS_INFO"));
     }
   });
 }

@@ -219,9 +219,10 @@ enum {
   NPURT_REPORT_COMPILE = 6,   /* session: each pass, what it did, milliseconds */
   NPURT_REPORT_PLAN = 7,      /* session: steps after the passes: kernels, streams, offsets */
   NPURT_REPORT_MEMORY = 8,    /* model, session: exact bytes by owner */
-  NPURT_REPORT_COUNTERS = 9   /* session: runs, plans made and reused, arenas leased */
+  NPURT_REPORT_COUNTERS = 9,  /* session: runs, plans made and reused, arenas leased */
+  NPURT_REPORT_OPS_INFO = 10  /* library: element types of each operator, and mixed precision's lists */
 };
-/* [any] BUILD, CPU, OPERATORS or OPTIONS; others INVALID_ARGUMENT. */
+/* [any] BUILD, CPU, OPERATORS, OPTIONS or OPS_INFO; others INVALID_ARGUMENT. */
 NPURT_API npurt_status npurt_library_report(npurt_report kind, npurt_text** out_text,
                                             npurt_error** error);
 

@@ -113,11 +113,13 @@ Status ShowEffective(const SessionFlags& flags, bool as_json) {
 Status OptionsVerb(const Arguments& arguments) {
   std::string name;
   SessionFlags flags;
-  bool effective = false, as_json = false, as_markdown = false;
+  bool effective = false, ops_info = false, as_json = false, as_markdown = false;
   Args args("options", "Lists the options of the library, or shows the one that is named.");
   args.Positional("NAME", &name, false);
   args.Switch("--effective", &effective,
               "The values in force with the options that are given, and where they come from.");
+  args.Switch("--ops-info", &ops_info,
+              "Element types of each operator, and which ones mixed precision may lower, as JSON.");
   flags.Declare(args);
   args.Switch("--json", &as_json, "One JSON document.");
   args.Switch("--markdown", &as_markdown, "A table in Markdown.");
@@ -125,6 +127,10 @@ Status OptionsVerb(const Arguments& arguments) {
   NPURT_CLI_TRY(args.Parse(arguments, &help));
   if (help) {
     std::fputs(args.Help().c_str(), stdout);
+    return Status();
+  }
+  if (ops_info) {
+    std::printf("%s\n", LibraryReport(NPURT_REPORT_OPS_INFO).c_str());
     return Status();
   }
   if (effective) return ShowEffective(flags, as_json);

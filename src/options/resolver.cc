@@ -27,7 +27,10 @@ bool Resolver::IsSet(Option option) const {
 std::string Resolver::Show(Option option) const {
   const char* value = options_.value(option);
   const char* name = RowOf(option).name;
-  return value == nullptr ? absl::StrCat(name, " unset") : absl::StrCat(name, "=", value);
+  if (value == nullptr) return absl::StrCat(name, " unset");
+  const bool from_outside = options_.source(option) == Source::kEnvironment;
+  return absl::StrCat(name, "=", value, from_outside ? " from " : "",
+                      from_outside ? options_.why(option) : "");
 }
 
 void Resolver::Fail(const char* rule, std::string text) {

@@ -43,7 +43,7 @@ class Resolver {
   bool Holds(const Condition& condition) const;
   // Set by the caller or the environment, or forced, to a value.
   bool IsSet(Option option) const;
-  // "name=value".
+  // "name=value", "name=value from VARIABLE", "name unset".
   std::string Show(Option option) const;
   void Fail(const char* rule, std::string text);
   void Refuse(std::string text);

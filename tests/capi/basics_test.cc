@@ -27,7 +27,8 @@ TEST(LibraryTest, NamesItsConstants) {
 
 TEST(LibraryTest, ReportsBuildCpuOperatorsAndOptions) {
   for (npurt_report kind :
-       {NPURT_REPORT_BUILD, NPURT_REPORT_CPU, NPURT_REPORT_OPERATORS, NPURT_REPORT_OPTIONS}) {
+       {NPURT_REPORT_BUILD, NPURT_REPORT_CPU, NPURT_REPORT_OPERATORS, NPURT_REPORT_OPTIONS,
+        NPURT_REPORT_OPS_INFO}) {
     Text text = Make<Text>([&](npurt_text** out, npurt_error** error) {
       return npurt_library_report(kind, out, error);
     });

@@ -51,6 +51,7 @@ expect 0 '^threads = 3 *set$' options --effective --option threads=3
 expect 0 '"profile": "native"' options --effective --json
 expect 2 "R2" options --effective --profile session --option enable_dump=1 --option enable_dump_debug=1
 expect 2 "option spin_us: got 'x'" options --effective --option threads=x --option spin_us=x
+expect 0 '"precision_reduce": {"flag": "true"}' options --ops-info
 expect 2 "--effective shows" options --option threads=3
 expect 0 '"source": "environment"' options --effective --json --profile session
 expect 2 "MODEL is missing" run

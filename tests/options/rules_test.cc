@@ -319,6 +319,9 @@ TEST_F(RulesTest, TheEnvironmentStandsBelowOptionsAndAboveDefaults) {
   EXPECT_EQ(set.value(Option::debug_dir), nullptr);
   EXPECT_STREQ(Resolve("", {{"HOME", "/root"}}).options.value(Option::op_compiler_cache_dir),
                "/root/atc_data");
+  EXPECT_NE(Resolve("", {{"AOE_MODE", "1"}}).status().message().find(
+                "option aoe_mode=1 from AOE_MODE excludes product=a2"),
+            std::string::npos);
   const Options wrong = Resolve("", {{"ASCEND_DEVICE_ID", "x"}}).options;
   EXPECT_EQ(wrong.value(Option::session_device_id), nullptr);
   ASSERT_EQ(wrong.notes().size(), 1u);
