@@ -194,7 +194,7 @@ absl::StatusOr<MemoryNeeds> Session::Memory(
   if (shapes.size() != program.inputs.size())
     return absl::InvalidArgumentError(
         absl::StrCat("got ", shapes.size(), " input shapes, want ", program.inputs.size()));
-  NPURT_ASSIGN_OR_RETURN(const auto plan, entry->plans->Find(shapes));
+  NPURT_ASSIGN_OR_RETURN(const auto plan, entry->plans->MakeExact(shapes));
   MemoryNeeds needs;
   needs.exact = plan->exact;
   needs.arena_bytes = plan->arena_bytes;
