@@ -1,14 +1,14 @@
 """Every source file is in the build. Usage: sources.py ROOT BUILD
 
-A test file that nobody compiles cannot fail. Fuzz targets and corpora are another build's, and
-instruction sets of another CPU cannot be built here.
+A test file that nobody compiles cannot fail. Fuzz targets and corpora are another build's, what times a
+peer is compiled by bench/compare.py, and instruction sets of another CPU cannot be built here.
 """
 import json
 import pathlib
 import sys
 
 TOPS = ("src", "capi", "bench", "examples", "tests")
-ELSEWHERE = ("tests/fuzz/", "tests/install/")
+ELSEWHERE = ("tests/fuzz/", "tests/install/", "bench/peers/")
 
 
 def main(root, build):
