@@ -87,13 +87,14 @@ struct PreparedConv : Prepared {
   PackedBuffer weights;                                 // or nothing: read as they are
 };
 
-// Whether the outputs are known to be too few for tiles of 2x2 to pay.
+// Whether the tiles of 2x2 outputs are known to be too few to fill the vectors of the matrix kernels.
 bool IsSmall(const ValueType& y) {
-  constexpr std::int64_t kLeastExtent = 4;
-  if (!y.has_rank) return false;
-  for (std::size_t d = 2; d < y.dims.size(); ++d)
-    if (y.dims[d].is_constant() && y.dims[d].value() < kLeastExtent) return true;
-  return false;
+  constexpr std::int64_t kLeastTiles = 24;
+  if (!y.has_rank || y.dims.size() != 4 || !y.dims[2].is_constant() || !y.dims[3].is_constant())
+    return false;
+  const auto tiles = [&](std::size_t d) { return (y.dims[d].value() + 1) / 2; };
+  return y.dims[2].value() < 2 * kLeastTiles && y.dims[3].value() < 2 * kLeastTiles &&
+         tiles(2) * tiles(3) < kLeastTiles;
 }
 
 // Up to here the depthwise kernel does better than a matrix product of so few rows, unless a single
