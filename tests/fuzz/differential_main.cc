@@ -3,8 +3,7 @@
 //   differential [--seconds N] [--seed S] [--count N] [--nodes N] [--only] [--print] [--keep-going]
 //
 // Prints the smallest graph it can make of a finding, and ends with 1. `--only` looks at seed S
-// alone,
-// `--print` shows every graph.
+// alone, `--print` shows every graph.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
