@@ -11,7 +11,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 quick=
-fuzz_seconds=60
+fuzz_seconds=40  # each target of libFuzzer
+differential_seconds=60
 case "${1:-}" in
   --quick) quick=1 ;;
   "") ;;
@@ -129,6 +130,13 @@ fuzzers() {
     fi
   done
   [ -n "$found" ] || echo "SKIPPED: there is no fuzz target yet"
+  # The plain build: more graphs in the same time.
+  if build/release/tests/fuzz/differential --seed 1000 --seconds $differential_seconds; then
+    fuzzed=$((fuzzed + 1))
+  else
+    echo "FAILED: differential"
+    code=1
+  fi
   return $code
 }
 fuzzed=0

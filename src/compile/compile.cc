@@ -5,7 +5,7 @@
 namespace npurt::compile {
 namespace {
 
-enum class Switch { kAlways, kFolding, kFusion };
+enum class Switch { kFolding, kFusion, kNoHalf };
 
 struct Pass {
   absl::string_view name;
@@ -17,6 +17,8 @@ struct Pass {
 constexpr Pass kPasses[] = {
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"widen_half", WidenHalf, Switch::kNoHalf},
+    {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fold_channel_scale", FoldChannelScale, Switch::kFusion},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
@@ -24,15 +26,16 @@ constexpr Pass kPasses[] = {
     {"remove_unused", RemoveUnused, Switch::kFolding},
 };
 
-bool Enabled(Switch by, const CompileOptions& options) {
-  switch (by) {
-    case Switch::kAlways:
-      return true;
+bool Enabled(const Pass& pass, const CompileOptions& options) {
+  switch (pass.by) {
     case Switch::kFolding:
       return options.constant_folding;
     case Switch::kFusion:
       // The reference device computes node by node what the graph says.
-      return options.fusion && options.device->capabilities().fast_kernels;
+      return options.fusion && options.device->capabilities().fast_kernels &&
+             !options.passes_off.contains(std::string(pass.name));
+    case Switch::kNoHalf:
+      return !options.device->capabilities().half_arithmetic;
   }
   return false;
 }
@@ -50,7 +53,7 @@ absl::StatusOr<Compiled> Compile(const graph::Graph& source, const CompileOption
     report.passes.push_back({std::string(name), changes, ms});
   };
   for (const Pass& pass : kPasses) {
-    if (!Enabled(pass.by, options)) continue;
+    if (!Enabled(pass, options)) continue;
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed))
       return absl::CancelledError("compiling was cancelled");
     const Clock::time_point start = Clock::now();

@@ -86,7 +86,9 @@ template <typename Context>
 absl::StatusOr<std::int64_t> PartSize(const Context& context, const Around& a, int i) {
   if (context.has_output(i)) return context.output_dims(i)[static_cast<std::size_t>(a.axis)];
   if (context.has_input(1)) return kInvalidDim;  // read by the caller
-  return npurt::CeilDiv<std::int64_t>(a.dim, context.output_count());
+  const int parts = context.output_count();
+  const auto each = npurt::CeilDiv<std::int64_t>(a.dim, parts);
+  return i + 1 < parts ? each : a.dim - each * (parts - 1);
 }
 
 absl::Status Sum(std::int64_t start, const Around& a) {

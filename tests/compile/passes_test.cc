@@ -66,6 +66,36 @@ TEST(PassesTest, ElementwiseNodesInARowAreOneStep) {
   EXPECT_EQ(Ops(CompileFor(b.graph(), true, {"m"})).size(), 2u);
 }
 
+TEST(PassesTest, EveryPassOfFusionCanBeLeftOutByName) {
+  GraphBuilder b;
+  b.Output(b.Node("Tanh", {b.Node("Exp", {b.Input("x", DType::kF32, {4})}, "e")}, "y"));
+  CompileOptions options;
+  options.device = *device::FindDevice("cpu");
+  options.allocator = &memory::DefaultAllocator();
+  options.isa = DetectedIsa();
+  const auto names = [&] {
+    HashSet<std::string> all;
+    const auto compiled = Compile(b.graph(), options);
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    if (!compiled.ok()) return all;
+    for (const PassReport& pass : compiled->report.passes) all.insert(pass.name);
+    return all;
+  };
+  const auto with = names();
+  for (const char* rule : {
+#define NPURT_FUSION_RULE(name) #name,
+#include "options/fusion_rules.inc"
+#undef NPURT_FUSION_RULE
+       }) {
+    EXPECT_TRUE(with.contains(rule)) << rule;
+    options.passes_off.insert(rule);
+  }
+  const auto without = names();
+  options.passes_off.clear();
+  options.fusion = false;
+  EXPECT_EQ(without, names()) << "a pass of fusion that fusion_rules.inc does not name";
+}
+
 TEST(PassesTest, UnusedNodesVanish) {
   GraphBuilder b;
   const auto x = b.Input("x", DType::kF32, {4});
@@ -86,7 +116,7 @@ TEST(BindTest, ViewsAndConcatNeedNoCopy) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims dims = {2, 64};
   const absl::Span<const std::int64_t> shapes[] = {dims};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   ASSERT_TRUE(plan.ok()) << plan.status();
   int skipped = 0;
   for (const exec::PlannedStep& step : (*plan)->steps) skipped += step.skip;
@@ -101,7 +131,7 @@ TEST(BindTest, DimensionsThatContradictEachOtherAreNamed) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims three = {3}, four = {4};
   const absl::Span<const std::int64_t> shapes[] = {three, four};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(plan.status().message(),
             "input 'y': dimension 'n1' is 4 here and 3 in another input");
@@ -115,7 +145,7 @@ TEST(BindTest, FiveThousandNodesHaveAPlan) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims dims = {100};
   const absl::Span<const std::int64_t> shapes[] = {dims};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE((*plan)->values_bytes, 2u * 448);
 }

@@ -132,7 +132,7 @@ struct Operand {
 absl::Status ShapeOperand(Operand* o, DType dtype, absl::Span<const std::int64_t> dims,
                           std::size_t skew) {
   NPURT_ASSIGN_OR_RETURN(o->slot.count, ElementCount(dims));
-  if (!BytesOf(dtype, o->slot.count, &o->size) || o->size > (std::size_t{1} << 32))
+  if (!BytesOf(dtype, o->slot.count, &o->size) || o->size > (std::size_t{1} << 26))
     return absl::ResourceExhaustedError("too large for a test");
   o->dims.assign(dims.begin(), dims.end());
   o->slot.dims = o->dims.data();
