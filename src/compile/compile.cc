@@ -19,6 +19,7 @@ constexpr Pass kPasses[] = {
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"widen_half", WidenHalf, Switch::kNoHalf},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"merge_equal_nodes", MergeEqualNodes, Switch::kFolding},
     {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fold_channel_scale", FoldChannelScale, Switch::kFusion},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
