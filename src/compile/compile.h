@@ -81,6 +81,9 @@ absl::StatusOr<int> RemoveUnused(PassContext& context);
 absl::StatusOr<int> MergeEqualNodes(PassContext& context);
 absl::StatusOr<int> WidenHalf(PassContext& context);
 absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
+absl::StatusOr<int> FuseAttention(PassContext& context);
+absl::StatusOr<int> FuseNorms(PassContext& context);
+absl::StatusOr<int> FuseGelu(PassContext& context);
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 
