@@ -103,11 +103,11 @@ sanitizers() {
 
 # Abseil and oneTBB are not instrumented; what happens inside them is not ours to judge.
 threads() {
-  targets="tests/test_exec tests/test_session" \
+  targets="tests/test_exec tests/test_session tests/capi/test_stress" \
     build tsan llvm -Dbuildtype=debug -Doptimization=1 -Ddebug=false -Db_lundef=false \
     -Db_sanitize=thread -Dbenchmarks=false -Dprograms=false &&
     TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1 \
-      run_tests tsan --suite exec --suite session --timeout-multiplier=3
+      run_tests tsan --suite exec --suite session --suite stress --timeout-multiplier=3
 }
 
 fuzzers() {

@@ -5,7 +5,7 @@
 namespace npurt::compile {
 namespace {
 
-enum class Switch { kAlways, kFolding, kFusion };
+enum class Switch { kFolding, kFusion, kNoHalf };
 
 struct Pass {
   absl::string_view name;
@@ -17,6 +17,8 @@ struct Pass {
 constexpr Pass kPasses[] = {
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"widen_half", WidenHalf, Switch::kNoHalf},
+    {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fold_channel_scale", FoldChannelScale, Switch::kFusion},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
@@ -26,13 +28,13 @@ constexpr Pass kPasses[] = {
 
 bool Enabled(Switch by, const CompileOptions& options) {
   switch (by) {
-    case Switch::kAlways:
-      return true;
     case Switch::kFolding:
       return options.constant_folding;
     case Switch::kFusion:
       // The reference device computes node by node what the graph says.
       return options.fusion && options.device->capabilities().fast_kernels;
+    case Switch::kNoHalf:
+      return !options.device->capabilities().half_arithmetic;
   }
   return false;
 }

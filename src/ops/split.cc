@@ -106,9 +106,11 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
     NPURT_RETURN_IF_ERROR(Sum(start + size, a));
     if (run.has_output(i))
       for (std::int64_t o = 0; o < a.outer; ++o)
-        for (std::int64_t k = 0; k < size * a.inner; ++k)
+        for (std::int64_t k = 0; k < size * a.inner; ++k) {
+          NPURT_RETURN_IF_ERROR(PollAt(run, o * size * a.inner + k));
           CopyElements(run.dtype(0), run.output(i).data, o * size * a.inner + k, run.input(0).data,
                        (o * a.dim + start) * a.inner + k, 1);
+        }
     start += size;
   }
   return absl::OkStatus();

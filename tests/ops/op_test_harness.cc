@@ -92,11 +92,14 @@ class TestPrepare final : public PrepareContext {
   const Attributes& attributes() const override { return attributes_; }
   IsaSet isa() const override { return options_.isa; }
   bool same_bits_on_every_isa() const override { return options_.same_bits_on_every_isa; }
-  absl::StatusOr<PackedBuffer> AllocatePacked(std::size_t bytes) override {
+  absl::StatusOr<PackedBuffer> Pack(std::size_t bytes,
+                                    absl::FunctionRef<void(void* data)> fill) override {
     void* memory = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{64});
     std::memset(memory, kPoison, bytes);
-    return PackedBuffer{std::shared_ptr<void>(
+    PackedBuffer buffer{std::shared_ptr<void>(
         memory, [](void* p) { ::operator delete(p, std::align_val_t{64}); })};
+    fill(memory);
+    return buffer;
   }
   void DropConstant(int i) override { dropped.push_back(i); }
 
