@@ -29,10 +29,10 @@ npurt_status npurt_options_describe(size_t index, const char* profile, npurt_opt
     npurt_option_info info = npurt_option_info_init();
     info.name = row.name;
     info.type = options::TypeName(row.type);
-    info.default_value = row.defaults[static_cast<int>(defaults)];
+    info.default_value = options::DefaultOf(row, defaults);
     info.allowed = options::AllowedText(row);
     info.scenario = options::ScenarioName(row.scenario);
-    info.status = options::AvailabilityName(row.status);
+    info.status = options::StatusText(row.standing);
     info.help = row.help;
     CopyOut(info, out_info);
     return absl::OkStatus();
@@ -93,10 +93,19 @@ npurt_status npurt_options_text(const npurt_options* options, npurt_text** out_t
   });
 }
 
+npurt_status npurt_options_report(const npurt_options* options, npurt_text** out_text,
+                                  npurt_error** error) {
+  return Guard(error, [&]() -> absl::Status {
+    NPURT_RETURN_IF_ERROR(WantAll("options", options));
+    const auto resolved = options->options.Resolve(options::ReadEnvironment());
+    return GiveText(resolved.options.ToJson(resolved.problems), out_text);
+  });
+}
+
 npurt_status npurt_options_check(const npurt_options* options, npurt_error** error) {
   return Guard(error, [&]() -> absl::Status {
     NPURT_RETURN_IF_ERROR(WantAll("options", options));
-    return options->options.Check();
+    return options->options.Resolve(options::ReadEnvironment()).status();
   });
 }
 

@@ -38,7 +38,7 @@ absl::StatusOr<Ref<npurt_session>> NewSession(const npurt_options* options, npur
   NPURT_ASSIGN_OR_RETURN(made->session, session::Session::Create(used, HooksOf(host)));
   made->submitter = std::make_shared<Submitter>(host == nullptr ? nullptr : host->executor,
                                                 made->session->threads());
-  for (const std::string& note : used.Notes()) Log(host, NPURT_LOG_WARNING, "options", note);
+  for (const std::string& note : made->session->options().notes()) Log(host, NPURT_LOG_WARNING, "options", note);
   npurt_session* handle = made.release();
   Ref<npurt_session> session(handle);
   Release(handle);

@@ -357,7 +357,8 @@ typedef struct npurt_option_info {
   const char* default_value; /* in the profile asked for; NULL: unset */
   const char* allowed;       /* "0..1024", "fast|machine|isa"; "" if free */
   const char* scenario;      /* where it applies: "any", "training", "inference", "load", "run" */
-  const char* status;        /* "active", "not active yet", "accepted, no effect" */
+  const char* status;        /* "active", "not active yet", "accepted, no effect" or "not supported
+                              * in this version"; may go on ", deprecated" and the like */
   const char* help;          /* one sentence */
 } npurt_option_info;
 NPURT_DEFINE_INIT_(npurt_option_info)
@@ -390,7 +391,14 @@ NPURT_API npurt_status npurt_options_get(const npurt_options* options, const cha
  * comment. */
 NPURT_API npurt_status npurt_options_text(const npurt_options* options, npurt_text** out_text,
                                           npurt_error** error);
-/* [one] Exclusions and requirements; all violations in one error. Sessions do it too. */
+/* [one] The values in force, a JSON document: of each option its value, where it comes from
+ * ("default", "environment", "set", "unset", "forced", "ignored") and why; notes; and the problems for
+ * which npurt_options_check would fail. */
+NPURT_API npurt_status npurt_options_report(const npurt_options* options, npurt_text** out_text,
+                                            npurt_error** error);
+/* [one] Exclusions and requirements, the files that options name, and the environment in the
+ * profiles session and run_config; all violations in one error. UNIMPLEMENTED: nothing is wrong but
+ * values that need what this version has not. Sessions do it too. */
 NPURT_API npurt_status npurt_options_check(const npurt_options* options, npurt_error** error);
 NPURT_API void npurt_options_release(npurt_options* options);
 

@@ -286,6 +286,11 @@ class Options : public internal::Owner<npurt_options, npurt_options_release> {
       return npurt_options_text(get(), out, error);
     });
   }
+  Result<std::string> Report() const {
+    return internal::Text([&](npurt_text** out, npurt_error** error) {
+      return npurt_options_report(get(), out, error);
+    });
+  }
 };
 
 class Host : public internal::Shared<npurt_host, npurt_host_release, npurt_host_retain> {

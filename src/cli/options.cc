@@ -1,9 +1,11 @@
-// npurt options: the library's own table of options, as text, JSON or Markdown.
+// npurt options: the library's own table of options, as text, JSON or Markdown; or the values in
+// force, with where each comes from.
 #include <cstdio>
 
 #include "cli/args.h"
 #include "cli/handles.h"
 #include "cli/json.h"
+#include "cli/session.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 
@@ -72,15 +74,51 @@ void PrintMarkdown(const std::vector<Row>& rows) {
                 Cell(row.help).c_str());
 }
 
+std::string TextAt(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found == json.end() || !found->is_string() ? std::string() : found->get<std::string>();
+}
+
+void PrintEffective(const Json& report) {
+  for (const Json& row : report["options"]) {
+    const std::string why = TextAt(row, "why");
+    const std::string pair =
+        TextAt(row, "name") + " = " + (row["value"].is_null() ? "(unset)" : TextAt(row, "value"));
+    std::printf("%-44s %s%s%s\n", pair.c_str(), TextAt(row, "source").c_str(),
+                why.empty() ? "" : ": ", why.c_str());
+  }
+  for (const auto& [name, value] : report["environment"].items())
+    std::printf("environment %s=%s\n", name.c_str(), ReadableJson(value).c_str());
+  for (const Json& note : report["notes"]) std::printf("note: %s\n", ReadableJson(note).c_str());
+}
+
+Status ShowEffective(const SessionFlags& flags, bool as_json) {
+  OwnedOptions options;
+  NPURT_CLI_TRY(flags.SetOptions(&options));
+  OwnedError error;
+  OwnedText text;
+  NPURT_CLI_TRY(FromLibrary(npurt_options_report(options.get(), text.out(), error.out()), error,
+                            kExitUsage, "options"));
+  const Json report = ParseJson(npurt_text_data(text.get()));
+  if (as_json) {
+    std::printf("%s\n", npurt_text_data(text.get()));
+  } else {
+    PrintEffective(report);
+  }
+  return FromLibrary(npurt_options_check(options.get(), error.out()), error, kExitUsage, "options");
+}
+
 }  // namespace
 
 Status OptionsVerb(const Arguments& arguments) {
-  std::string name, profile = "native";
-  bool as_json = false, as_markdown = false;
+  std::string name;
+  SessionFlags flags;
+  bool effective = false, as_json = false, as_markdown = false;
   Args args("options", "Lists the options of the library, or shows the one that is named.");
   args.Positional("NAME", &name, false);
-  args.Text("--profile", "PROFILE", &profile,
-            "Whose defaults: native (the default), session or run_config.");
+  args.Switch("--effective", &effective,
+              "The values in force with the options that are given, and where they come from.");
+  flags.Declare(args);
   args.Switch("--json", &as_json, "One JSON document.");
   args.Switch("--markdown", &as_markdown, "A table in Markdown.");
   bool help = false;
@@ -89,8 +127,11 @@ Status OptionsVerb(const Arguments& arguments) {
     std::fputs(args.Help().c_str(), stdout);
     return Status();
   }
+  if (effective) return ShowEffective(flags, as_json);
+  if (!flags.options.empty() || !flags.device.empty())
+    return Usage("--option and --device change nothing here", "--effective shows what they do.");
   std::vector<Row> rows;
-  NPURT_CLI_TRY(ReadRows(profile, &rows));
+  NPURT_CLI_TRY(ReadRows(flags.profile.empty() ? "native" : flags.profile, &rows));
   if (!name.empty()) {
     std::vector<std::string> names;
     std::vector<Row> found;

@@ -64,25 +64,36 @@ Status LoadWith(const std::string& path, const npurt_options* options, OwnedMode
 void SessionFlags::Declare(Args& args) {
   args.List("--option", "KEY=VALUE", &options,
             "Sets an option of the library; npurt options lists them.");
+  args.Choice("--profile", "native|session|run_config", &profile,
+              "Whose defaults the options have: ours, or those of NPU documents.");
   args.Choice("--device", "cpu|reference", &device,
               "Where to compute; the reference device uses plain loops in double precision.");
 }
 
-Status SessionFlags::MakeOptions(OwnedOptions* out) const {
+Status SessionFlags::SetOptions(OwnedOptions* out) const {
   OwnedError error;
-  NPURT_CLI_TRY(FromLibrary(npurt_options_create(nullptr, out->out(), error.out()), error,
-                            kExitRefused, "options"));
+  NPURT_CLI_TRY(FromLibrary(
+      npurt_options_create(profile.empty() ? nullptr : profile.c_str(), out->out(), error.out()),
+      error, kExitUsage, "options"));
+  std::string wrong;
   const auto set = [&](const std::string& name, const std::string& value) {
-    return FromLibrary(npurt_options_set(out->get(), name.c_str(), value.c_str(), error.out()),
-                       error, kExitUsage, "--option " + name,
-                       "npurt options lists names and values.");
+    const Status status =
+        FromLibrary(npurt_options_set(out->get(), name.c_str(), value.c_str(), error.out()), error,
+                    kExitUsage, "--option " + name);
+    if (!status.ok()) wrong += (wrong.empty() ? "" : "\n") + status.message();
   };
   for (const std::string& pair : options) {
     std::string name, value;
     SplitPair(pair, '=', false, &name, &value);
-    NPURT_CLI_TRY(set(name, value));
+    set(name, value);
   }
-  if (!device.empty()) NPURT_CLI_TRY(set("device", device));
+  if (!device.empty()) set("device", device);
+  return wrong.empty() ? Status() : Usage(wrong, "npurt options lists names and values.");
+}
+
+Status SessionFlags::MakeOptions(OwnedOptions* out) const {
+  NPURT_CLI_TRY(SetOptions(out));
+  OwnedError error;
   return FromLibrary(npurt_options_check(out->get(), error.out()), error, kExitUsage, "options");
 }
 

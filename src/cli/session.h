@@ -14,8 +14,12 @@ namespace npurt::cli {
 struct SessionFlags {
   std::vector<std::string> options;  // KEY=VALUE
   std::string device;                // "": the option's default
+  std::string profile;               // "": native
 
   void Declare(Args& args);
+  // Options as the flags say, each value checked alone; all that are wrong in one Status.
+  Status SetOptions(OwnedOptions* out) const;
+  // The same, and checked together.
   Status MakeOptions(OwnedOptions* out) const;
 };
 

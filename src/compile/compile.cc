@@ -26,13 +26,14 @@ constexpr Pass kPasses[] = {
     {"remove_unused", RemoveUnused, Switch::kFolding},
 };
 
-bool Enabled(Switch by, const CompileOptions& options) {
-  switch (by) {
+bool Enabled(const Pass& pass, const CompileOptions& options) {
+  switch (pass.by) {
     case Switch::kFolding:
       return options.constant_folding;
     case Switch::kFusion:
       // The reference device computes node by node what the graph says.
-      return options.fusion && options.device->capabilities().fast_kernels;
+      return options.fusion && options.device->capabilities().fast_kernels &&
+             !options.passes_off.contains(std::string(pass.name));
     case Switch::kNoHalf:
       return !options.device->capabilities().half_arithmetic;
   }
@@ -52,7 +53,7 @@ absl::StatusOr<Compiled> Compile(const graph::Graph& source, const CompileOption
     report.passes.push_back({std::string(name), changes, ms});
   };
   for (const Pass& pass : kPasses) {
-    if (!Enabled(pass.by, options)) continue;
+    if (!Enabled(pass, options)) continue;
     if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed))
       return absl::CancelledError("compiling was cancelled");
     const Clock::time_point start = Clock::now();

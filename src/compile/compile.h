@@ -32,6 +32,7 @@ struct CompileOptions {
   IsaSet isa = 0;
   bool same_bits_on_every_isa = false;
   bool fusion = true;
+  HashSet<std::string> passes_off;  // names of options/fusion_rules.inc
   bool constant_folding = true;
   int streams_per_engine = 0;  // 0: one stream for everything
   std::uint64_t random_seed = 0;

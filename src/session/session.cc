@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "options/files.h"
 #include "session/run.h"
 
 namespace npurt::session {
@@ -59,8 +60,9 @@ Session::~Session() {
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Create(const options::Options& options,
                                                          Hooks hooks) {
-  NPURT_RETURN_IF_ERROR(options.Check());
-  std::shared_ptr<Session> session(new Session(options, std::move(hooks)));
+  const options::Resolution resolved = options.Resolve(options::ReadEnvironment());
+  NPURT_RETURN_IF_ERROR(resolved.status());
+  std::shared_ptr<Session> session(new Session(resolved.options, std::move(hooks)));
   NPURT_RETURN_IF_ERROR(session->Configure());
   return session;
 }
@@ -89,9 +91,24 @@ absl::Status Session::Configure() {
   compile_options_.isa = isa_;
   compile_options_.same_bits_on_every_isa = options_.Text(Option::reproducibility) == "isa";
   compile_options_.fusion = options_.Bool(Option::fusion);
+  NPURT_RETURN_IF_ERROR(ReadFusionSwitch());
   compile_options_.constant_folding = options_.Bool(Option::constant_folding);
   compile_options_.streams_per_engine = static_cast<int>(options_.Int(Option::inter_op_streams));
   compile_options_.random_seed = static_cast<std::uint64_t>(options_.Int(Option::random_seed));
+  return absl::OkStatus();
+}
+
+absl::Status Session::ReadFusionSwitch() {
+  const std::string path(options_.Text(Option::fusion_switch_file));
+  if (path.empty()) return absl::OkStatus();
+  NPURT_ASSIGN_OR_RETURN(const std::string text, options::ReadTextFile(path));
+  NPURT_ASSIGN_OR_RETURN(const options::FusionSwitch file, options::ParseFusionSwitch(text, path));
+  for (const char* rule : {
+#define NPURT_FUSION_RULE(name) #name,
+#include "options/fusion_rules.inc"
+#undef NPURT_FUSION_RULE
+       })
+    if (!file.IsOn(rule)) compile_options_.passes_off.insert(rule);
   return absl::OkStatus();
 }
 

@@ -114,6 +114,8 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Run;
   Session(const options::Options& options, Hooks hooks);
   absl::Status Configure();
+  // Which passes fusion_switch_file leaves out.
+  absl::Status ReadFusionSwitch();
   // The variables that `graph` declares: those of this name that there are, or new ones.
   absl::Status AddVariables(const graph::Graph& graph, compile::CompileOptions* compile_options);
   // Counts a run that begins; FAILED_PRECONDITION once the session is closed.

@@ -216,5 +216,25 @@ TEST(HostTest, TheLogGetsWhatItAskedFor) {
             "options: option spin_us: has no effect with threads=1, one thread waits for nobody");
 }
 
+TEST(OptionsTest, TheReportTellsValuesTheirSourcesAndProblems) {
+  Options options = Make<Options>([](npurt_options** out, npurt_error** error) {
+    return npurt_options_create("session", out, error);
+  });
+  const std::string text = "enable_dump = True\njit_compile = true\n";
+  ASSERT_OK(npurt_options_set_text(options.get(), text.data(), text.size(), nullptr));
+  const auto report = Make<Text>([&](npurt_text** out, npurt_error** error) {
+    return npurt_options_report(options.get(), out, error);
+  });
+  const std::string json = npurt_text_data(report.get());
+  for (const char* part : {"\"source\": \"set\"", "\"why\": \"not active yet\"", "\"rule\": \"R3\"",
+                           "option jit_compile: has no effect here"})
+    EXPECT_NE(json.find(part), std::string::npos) << part;
+  Failure failure;
+  EXPECT_EQ(npurt_options_check(options.get(), failure), NPURT_INVALID_ARGUMENT);
+  ASSERT_OK(npurt_options_set(options.get(), "dump_path", "/tmp", nullptr));
+  EXPECT_EQ(npurt_options_check(options.get(), failure), NPURT_UNIMPLEMENTED);
+  EXPECT_EQ(npurt_options_report(nullptr, nullptr, failure), NPURT_INVALID_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace npurt_test

@@ -4,6 +4,7 @@
 set -uo pipefail
 npurt=$1
 work=$(mktemp -d)
+export ASCEND_DEVICE_ID=0  # an option's environment variable
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
@@ -45,6 +46,13 @@ expect 0 "threads" options
 expect 0 '"name": "threads"' options threads --json
 expect 0 '| `threads` |' options --markdown
 expect 2 "did you mean threads" options thread
+expect 0 '^enable_exception_dump = 2 *default: not active yet$' options --effective --profile session
+expect 0 '^threads = 3 *set$' options --effective --option threads=3
+expect 0 '"profile": "native"' options --effective --json
+expect 2 "R2" options --effective --profile session --option enable_dump=1 --option enable_dump_debug=1
+expect 2 "option spin_us: got 'x'" options --effective --option threads=x --option spin_us=x
+expect 2 "--effective shows" options --option threads=3
+expect 0 '"source": "environment"' options --effective --json --profile session
 expect 2 "MODEL is missing" run
 expect 3 "NOT_FOUND" run "$work/none.onnx"
 expect 2 "threads" run "$work/add.onnx" --option threads=many

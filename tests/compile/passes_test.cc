@@ -66,6 +66,36 @@ TEST(PassesTest, ElementwiseNodesInARowAreOneStep) {
   EXPECT_EQ(Ops(CompileFor(b.graph(), true, {"m"})).size(), 2u);
 }
 
+TEST(PassesTest, EveryPassOfFusionCanBeLeftOutByName) {
+  GraphBuilder b;
+  b.Output(b.Node("Tanh", {b.Node("Exp", {b.Input("x", DType::kF32, {4})}, "e")}, "y"));
+  CompileOptions options;
+  options.device = *device::FindDevice("cpu");
+  options.allocator = &memory::DefaultAllocator();
+  options.isa = DetectedIsa();
+  const auto names = [&] {
+    HashSet<std::string> all;
+    const auto compiled = Compile(b.graph(), options);
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    if (!compiled.ok()) return all;
+    for (const PassReport& pass : compiled->report.passes) all.insert(pass.name);
+    return all;
+  };
+  const auto with = names();
+  for (const char* rule : {
+#define NPURT_FUSION_RULE(name) #name,
+#include "options/fusion_rules.inc"
+#undef NPURT_FUSION_RULE
+       }) {
+    EXPECT_TRUE(with.contains(rule)) << rule;
+    options.passes_off.insert(rule);
+  }
+  const auto without = names();
+  options.passes_off.clear();
+  options.fusion = false;
+  EXPECT_EQ(without, names()) << "a pass of fusion that fusion_rules.inc does not name";
+}
+
 TEST(PassesTest, UnusedNodesVanish) {
   GraphBuilder b;
   const auto x = b.Input("x", DType::kF32, {4});

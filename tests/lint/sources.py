@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 TOPS = ("src", "capi", "bench", "examples", "tests")
-ELSEWHERE = ("tests/install/", "bench/peers/")
+ELSEWHERE = ("_fuzz.cc", "tests/install/consumer.c", "bench/peers/ort_bench.cc")
 
 
 def main(root, build):
@@ -16,7 +16,7 @@ def main(root, build):
     compiled = {(pathlib.Path(c["directory"]) / c["file"]).resolve() for c in commands}
     sources = [p for top in TOPS for p in sorted((root / top).rglob("*")) if p.suffix in {".c", ".cc"}]
     names = [p.relative_to(root).as_posix() for p in sources if p.resolve() not in compiled]
-    names = [n for n in names if not n.startswith(ELSEWHERE) and not n.endswith("_fuzz.cc")]
+    names = [n for n in names if not n.endswith(ELSEWHERE)]
     for name in names:
         print(f"{name}: not in the build; add it to its folder's meson.build")
     print(f"{len(sources)} sources, {len(names)} not built")

@@ -1,9 +1,12 @@
 #include "session/session.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <thread>
 
 #include "session/run.h"
@@ -49,6 +52,23 @@ void ExpectNear(const Tensor& got, const Tensor& want, double bound) {
   ASSERT_EQ(got.dims(), want.dims());
   for (std::int64_t i = 0; i < got.element_count(); ++i)
     ASSERT_NEAR(got.at<float>(i), want.at<float>(i), bound) << "at " << i;
+}
+
+TEST(SessionTest, AFileSwitchesRulesOfFusionOff) {
+  const std::string path = ::testing::TempDir() + "npurt_switch_" + std::to_string(getpid());
+  std::ofstream(path) << "fuse_epilogues:off\n";
+  const auto steps = [](const std::shared_ptr<Session>& session) {
+    EXPECT_TRUE(session->AddGraph(Dense(), "", {}).ok());
+    return (*session->GraphAt(0))->compiled.report.steps_after;
+  };
+  EXPECT_EQ(steps(NewSession()), 1);
+  const auto without = NewSession({{"fusion_switch_file", path}});
+  EXPECT_EQ(steps(without), 2) << "the product, and Add with Relu";
+  std::remove(path.c_str());
+  EXPECT_TRUE(RunOnce(without, 0, RandomTensor({2, 16}, 1)).ok());
+  options::Options gone;
+  ASSERT_TRUE(gone.Set("fusion_switch_file", path).ok());
+  EXPECT_FALSE(Session::Create(gone, {}).ok());
 }
 
 TEST(SessionTest, FusedAndReferenceAgree) {
