@@ -1,8 +1,9 @@
 // Errors: npurt_error and npurt_text, the two objects that carry words out.
 //
-// An error is one block of memory, so that making it can fail in one place only; then a static
-// object stands in. Node, operator and tensor are read from the text, whose form `where: what` is
-// the same everywhere: Node::Where writes "Conv node 'conv1'" or "Conv node of 'y'", others "input
+// An error and its causes are one block of memory, so that making it can fail in one place only;
+// then a static object stands in. The text of a cause is the end of the text of what it led to.
+// Node, operator and tensor are read from the text, whose form `where: what` is the same
+// everywhere: Node::Where writes "Conv node 'conv1'" or "Conv node of 'y'", others "input
 // 'x'".
 
 #include <cstdlib>
@@ -10,7 +11,8 @@
 #include "handles.h"
 
 struct npurt_error {
-  std::atomic<int> refs;
+  std::atomic<int> refs;     // of the first of a block
+  const npurt_error* cause;  // the next one in the block, or null
   npurt_status code;
   const char* message;
   const char* node;
@@ -22,7 +24,7 @@ namespace npurt::capi {
 namespace {
 
 // Never freed: nobody who releases it brings the count to zero.
-constinit npurt_error no_memory = {1 << 30, NPURT_RESOURCE_EXHAUSTED, "no memory", "", "", ""};
+constinit npurt_error no_memory = {1 << 30, nullptr, NPURT_RESOURCE_EXHAUSTED, "no memory", "", "", ""};
 
 // 'name' after `word` ("node '") in text, or "".
 absl::string_view Quoted(absl::string_view text, absl::string_view word) {
@@ -50,6 +52,22 @@ absl::string_view TensorIn(absl::string_view text) {
   return "";
 }
 
+struct Names {
+  explicit Names(absl::string_view message)
+      : node(Quoted(message, " node '")),
+        op(WordBefore(message, node.empty() ? " node of '" : " node '")),
+        tensor(TensorIn(message)) {}
+  absl::string_view node, op, tensor;
+};
+
+// What a node's error says after the place: the end of `message`, "" if it names no node.
+absl::string_view CauseIn(absl::string_view message) {
+  const auto node = std::min(message.find(" node '"), message.find(" node of '"));
+  if (node == absl::string_view::npos) return "";
+  const auto end = message.find("': ", node);
+  return end == absl::string_view::npos ? "" : message.substr(end + 3);
+}
+
 }  // namespace
 
 npurt_status ToC(absl::StatusCode code) { return static_cast<npurt_status>(code); }
@@ -62,15 +80,15 @@ absl::Status FromC(npurt_status status, absl::string_view message) {
 }
 
 npurt_error* NewError(const absl::Status& status) noexcept {
-  const absl::string_view message = status.message();
-  const absl::string_view node = Quoted(message, " node '");
-  const absl::string_view op = WordBefore(message, node.empty() ? " node of '" : " node '");
-  const absl::string_view tensor = TensorIn(message);
-  const std::size_t bytes =
-      sizeof(npurt_error) + message.size() + node.size() + op.size() + tensor.size() + 4;
-  char* block = static_cast<char*>(std::malloc(bytes));
+  std::size_t count = 0, bytes = status.message().size() + 1;
+  for (absl::string_view message = status.message(); count == 0 || !message.empty();
+       message = CauseIn(message), ++count) {
+    const Names names(message);
+    bytes += sizeof(npurt_error) + names.node.size() + names.op.size() + names.tensor.size() + 3;
+  }
+  char* const block = static_cast<char*>(std::malloc(bytes));
   if (block == nullptr) return &no_memory;
-  char* text = block + sizeof(npurt_error);
+  char* text = block + count * sizeof(npurt_error);
   const auto keep = [&text](absl::string_view words) {
     char* copy = text;
     std::memcpy(copy, words.data(), words.size());
@@ -78,8 +96,16 @@ npurt_error* NewError(const absl::Status& status) noexcept {
     text += words.size() + 1;
     return copy;
   };
-  return new (block)
-      npurt_error{1, ToC(status.code()), keep(message), keep(node), keep(op), keep(tensor)};
+  absl::string_view message(keep(status.message()), status.message().size());
+  auto* const errors = reinterpret_cast<npurt_error*>(block);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Names names(message);
+    const npurt_error* cause = i + 1 < count ? errors + i + 1 : nullptr;
+    new (errors + i) npurt_error{1, cause, ToC(status.code()), message.data(), keep(names.node),
+                                 keep(names.op), keep(names.tensor)};
+    message = CauseIn(message);
+  }
+  return errors;
 }
 
 npurt_status Fail(const absl::Status& status, npurt_error** error) noexcept {
@@ -122,8 +148,9 @@ const char* npurt_error_operator(const npurt_error* error) {
 const char* npurt_error_tensor(const npurt_error* error) {
   return error == nullptr ? "" : error->tensor;
 }
-// Causes are told in the message, each place before its own: there is no separate object yet.
-const npurt_error* npurt_error_cause(const npurt_error*) { return nullptr; }
+const npurt_error* npurt_error_cause(const npurt_error* error) {
+  return error == nullptr ? nullptr : error->cause;
+}
 
 npurt_error* npurt_error_retain(npurt_error* error) {
   if (error != nullptr && error != &npurt::capi::no_memory)

@@ -15,6 +15,7 @@
 #include "base/shape.h"
 #include "base/tensor.h"
 #include "guard.h"
+#include "memory/allocator.h"
 #include "options/options.h"
 
 struct npurt_text {
@@ -40,6 +41,7 @@ struct npurt_host {
   std::atomic<int> refs{1};
   std::atomic<bool> frozen{false};
   std::shared_ptr<const npurt_allocator> allocator;
+  std::shared_ptr<npurt::memory::Allocator> memory;  // calls it; one, so that sessions share weights
   std::shared_ptr<const npurt_executor> executor;
   std::shared_ptr<const npurt_log_sink> log;
   std::vector<Operator> operators;

@@ -4,6 +4,20 @@
 namespace npurt::capi {
 namespace {
 
+class HostAllocator final : public memory::Allocator {
+ public:
+  explicit HostAllocator(std::shared_ptr<const npurt_allocator> host) : host_(std::move(host)) {}
+  void* Allocate(std::size_t bytes, std::size_t alignment, memory::Kind kind) override {
+    return host_->allocate(host_->user_data, bytes, alignment, static_cast<npurt_memory>(kind));
+  }
+  void Free(void* data, std::size_t bytes, std::size_t alignment, memory::Kind kind) override {
+    host_->release(host_->user_data, data, bytes, alignment, static_cast<npurt_memory>(kind));
+  }
+
+ private:
+  std::shared_ptr<const npurt_allocator> host_;
+};
+
 absl::Status WantUnused(const npurt_host* host) {
   NPURT_RETURN_IF_ERROR(WantAll("host", host));
   if (!host->frozen.load(std::memory_order_acquire)) return absl::OkStatus();
@@ -46,7 +60,10 @@ npurt_status npurt_host_set_allocator(npurt_host* host, const npurt_allocator* a
     NPURT_RETURN_IF_ERROR(WantNoFlags(*taken, "allocator"));
     NPURT_RETURN_IF_ERROR(WantFunction(taken->allocate, "allocator.allocate"));
     NPURT_RETURN_IF_ERROR(WantFunction(taken->release, "allocator.release"));
-    return SetOnce(std::move(taken), &host->allocator, "allocator");
+    auto memory = std::make_shared<HostAllocator>(taken);
+    NPURT_RETURN_IF_ERROR(SetOnce(std::move(taken), &host->allocator, "allocator"));
+    host->memory = std::move(memory);
+    return absl::OkStatus();
   });
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/mutex.h"
+#include "submitter.h"
 
 namespace npurt::capi {
 namespace {
@@ -87,9 +88,17 @@ class HostNode final : public ops::HostCall {
   absl::Status Run(const RunContext& run) const override {
     npurt_op_context context{attributes_, name_, nullptr, &run, {}, {}, {}, {}, {}, {}, {}, {}};
     context.inputs.resize(run.input_count());
-    if ((callbacks_->flags & NPURT_OPERATOR_SERIAL) == 0) return Compute(context);
-    MutexLock lock(serial_);
-    return Compute(context);
+    npurt_status status;
+    if ((callbacks_->flags & NPURT_OPERATOR_SERIAL) == 0) {
+      status = Compute(context);
+    } else {
+      MutexLock lock(serial_);
+      status = Compute(context);
+    }
+    NPURT_RETURN_IF_ERROR(Answer(status, context, "compute"));
+    if (context.pending == nullptr) return absl::OkStatus();
+    const Submitter::Waiting waiting;  // another thread takes over the other submitted runs
+    return context.pending->Wait();
   }
 
  private:
@@ -100,14 +109,9 @@ class HostNode final : public ops::HostCall {
     return absl::OkStatus();
   }
 
-  absl::Status Compute(npurt_op_context& context) const {
-    npurt_status status;
-    {
-      const HostFloatMode host_mode;
-      status = callbacks_->compute(callbacks_->user_data, &context);
-    }
-    NPURT_RETURN_IF_ERROR(Answer(status, context, "compute"));
-    return context.pending == nullptr ? absl::OkStatus() : context.pending->Wait();
+  npurt_status Compute(npurt_op_context& context) const {
+    const HostFloatMode host_mode;
+    return callbacks_->compute(callbacks_->user_data, &context);
   }
 
   static absl::Status Answer(npurt_status status, const npurt_op_context& context,

@@ -6,20 +6,6 @@
 namespace npurt::capi {
 namespace {
 
-class HostAllocator final : public memory::Allocator {
- public:
-  explicit HostAllocator(std::shared_ptr<const npurt_allocator> host) : host_(std::move(host)) {}
-  void* Allocate(std::size_t bytes, std::size_t alignment, memory::Kind kind) override {
-    return host_->allocate(host_->user_data, bytes, alignment, static_cast<npurt_memory>(kind));
-  }
-  void Free(void* data, std::size_t bytes, std::size_t alignment, memory::Kind kind) override {
-    host_->release(host_->user_data, data, bytes, alignment, static_cast<npurt_memory>(kind));
-  }
-
- private:
-  std::shared_ptr<const npurt_allocator> host_;
-};
-
 class HostExecutor final : public exec::Executor {
  public:
   explicit HostExecutor(std::shared_ptr<const npurt_executor> host) : host_(std::move(host)) {}
@@ -38,8 +24,7 @@ class HostExecutor final : public exec::Executor {
 session::Hooks HooksOf(const npurt_host* host) {
   session::Hooks hooks;
   if (host == nullptr) return hooks;
-  if (host->allocator != nullptr)
-    hooks.allocator = std::make_shared<HostAllocator>(host->allocator);
+  hooks.allocator = host->memory;
   if (host->executor != nullptr) hooks.executor = std::make_shared<HostExecutor>(host->executor);
   return hooks;
 }
@@ -60,6 +45,27 @@ absl::StatusOr<Ref<npurt_session>> NewSession(const npurt_options* options, npur
   return session;
 }
 
+// The ports of a graph that is being added: there before the graph is, gone if it does not come.
+class PortsOfNext {
+ public:
+  PortsOfNext(npurt_session* session, const graph::Graph& graph) : session_(session) {
+    npurt_session::Ports ports = {InputsOf(graph), OutputsOf(graph)};
+    MutexLock lock(session_->mutex);
+    session_->ports.push_back(std::move(ports));
+  }
+  ~PortsOfNext() {
+    if (session_ == nullptr) return;
+    MutexLock lock(session_->mutex);
+    session_->ports.pop_back();
+  }
+  PortsOfNext(const PortsOfNext&) = delete;
+  PortsOfNext& operator=(const PortsOfNext&) = delete;
+  void Keep() { session_ = nullptr; }
+
+ private:
+  npurt_session* session_;
+};
+
 absl::StatusOr<std::uint32_t> AddModel(npurt_session* session, npurt_model* model,
                                        const npurt_compile_info& info) {
   if (info.keep_count > 0) NPURT_RETURN_IF_ERROR(WantAll("info.keep", info.keep));
@@ -68,15 +74,13 @@ absl::StatusOr<std::uint32_t> AddModel(npurt_session* session, npurt_model* mode
     NPURT_RETURN_IF_ERROR(WantAll("info.keep[]", info.keep[i]));
     keep.insert(info.keep[i]);
   }
-  npurt_session::Ports ports;
-  ports.inputs = InputsOf(*model->graph);
-  ports.outputs = OutputsOf(*model->graph);
-  MutexLock lock(session->mutex);  // keeps the order of ports that of graphs
+  MutexLock adding(session->adding);  // keeps the order of ports that of graphs; runs go on
+  PortsOfNext ports(session, *model->graph);
   NPURT_ASSIGN_OR_RETURN(const int index,
                          session->session->AddGraph(
                              model->graph, info.name == nullptr ? "" : info.name, std::move(keep),
                              info.cancel == nullptr ? nullptr : &info.cancel->triggered));
-  session->ports.push_back(std::move(ports));
+  ports.Keep();
   NPURT_ASSIGN_OR_RETURN(const session::SessionGraph* graph, session->session->GraphAt(index));
   const compile::CompileReport& report = graph->compiled.report;
   Log(session->host.get(), NPURT_LOG_INFO, "compile",

@@ -34,6 +34,7 @@ struct npurt_session {
   npurt::capi::Ref<npurt_host> host;
   std::shared_ptr<npurt::session::Session> session;
   std::shared_ptr<npurt::capi::Submitter> submitter;
+  npurt::Mutex adding;  // held while a graph is compiled; taken before `mutex`
   mutable npurt::Mutex mutex;
   // Elements stay where they are; one per graph of the session.
   std::deque<Ports> ports NPURT_GUARDED_BY(mutex);

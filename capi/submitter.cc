@@ -2,14 +2,26 @@
 
 namespace npurt::capi {
 
+namespace {
+// Of the thread, while it is in Work. Says nothing to anybody but the thread itself.
+constinit thread_local void* g_queue_of_thread = nullptr;
+}  // namespace
+
+Submitter::Submitter(std::shared_ptr<const npurt_executor> executor, int max_threads)
+    : executor_(std::move(executor)) {
+  MutexLock lock(queue_->mutex);
+  queue_->max_threads = max_threads;
+}
+
 Submitter::~Submitter() {
+  std::vector<std::thread> threads;
   {
     MutexLock lock(queue_->mutex);
     queue_->closed = true;
     queue_->changed.SignalAll();
+    threads.swap(queue_->threads);
   }
-  MutexLock lock(mutex_);
-  for (std::thread& thread : threads_) {
+  for (std::thread& thread : threads) {
     if (thread.get_id() == std::this_thread::get_id())
       thread.detach();  // it ends by itself, as soon as it is back in Work
     else
@@ -18,6 +30,7 @@ Submitter::~Submitter() {
 }
 
 void Submitter::Work(const std::shared_ptr<Queue>& queue) {
+  g_queue_of_thread = const_cast<std::shared_ptr<Queue>*>(&queue);
   for (;;) {
     std::function<void()> task;
     {
@@ -31,6 +44,36 @@ void Submitter::Work(const std::shared_ptr<Queue>& queue) {
     }
     task();
   }
+}
+
+bool Submitter::StartIfShort(const std::shared_ptr<Queue>& queue) {
+  const int threads = static_cast<int>(queue->threads.size());
+  if (queue->closed || static_cast<int>(queue->tasks.size()) <= queue->idle ||
+      threads - queue->waiting >= queue->max_threads)
+    return true;
+  try {
+    queue->threads.reserve(queue->threads.size() + 1);
+    queue->threads.emplace_back([queue] { Work(queue); });
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+Submitter::Waiting::Waiting()
+    : queue_(g_queue_of_thread == nullptr
+                 ? nullptr
+                 : *static_cast<const std::shared_ptr<Queue>*>(g_queue_of_thread)) {
+  if (queue_ == nullptr) return;
+  MutexLock lock(queue_->mutex);
+  ++queue_->waiting;
+  StartIfShort(queue_);
+}
+
+Submitter::Waiting::~Waiting() {
+  if (queue_ == nullptr) return;
+  MutexLock lock(queue_->mutex);
+  --queue_->waiting;
 }
 
 absl::Status Submitter::SubmitToHost(std::function<void()> task) {
@@ -51,26 +94,13 @@ absl::Status Submitter::SubmitToHost(std::function<void()> task) {
 
 absl::Status Submitter::Submit(std::function<void()> task) {
   if (executor_ != nullptr) return SubmitToHost(std::move(task));
-  MutexLock lock(mutex_);
-  bool start = false;
-  {
-    MutexLock queue_lock(queue_->mutex);
-    queue_->tasks.push_back(std::move(task));
-    start = static_cast<int>(queue_->tasks.size()) > queue_->idle &&
-            static_cast<int>(threads_.size()) < max_threads_;
-    queue_->changed.Signal();
-  }
-  if (!start) return absl::OkStatus();
-  try {
-    threads_.reserve(threads_.size() + 1);
-    threads_.emplace_back([queue = queue_] { Work(queue); });
-  } catch (...) {
-    if (!threads_.empty()) return absl::OkStatus();  // the others will get to it
-    MutexLock queue_lock(queue_->mutex);
-    queue_->tasks.pop_back();
-    return absl::UnavailableError("no thread can be started");
-  }
-  return absl::OkStatus();
+  MutexLock lock(queue_->mutex);
+  queue_->tasks.push_back(std::move(task));
+  queue_->changed.Signal();
+  // If no thread can be started, those there are will get to it.
+  if (StartIfShort(queue_) || !queue_->threads.empty()) return absl::OkStatus();
+  queue_->tasks.pop_back();
+  return absl::UnavailableError("no thread can be started");
 }
 
 }  // namespace npurt::capi

@@ -11,7 +11,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 quick=
-fuzz_seconds=60
+fuzz_seconds=30  # each target of libFuzzer; all fuzzing together takes three minutes
+differential_seconds=60
 case "${1:-}" in
   --quick) quick=1 ;;
   "") ;;
@@ -102,11 +103,11 @@ sanitizers() {
 
 # Abseil and oneTBB are not instrumented; what happens inside them is not ours to judge.
 threads() {
-  targets="tests/test_exec tests/test_session" \
+  targets="tests/test_exec tests/test_session tests/capi/test_stress" \
     build tsan llvm -Dbuildtype=debug -Doptimization=1 -Ddebug=false -Db_lundef=false \
     -Db_sanitize=thread -Dbenchmarks=false -Dprograms=false &&
     TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1 \
-      run_tests tsan --suite exec --suite session --timeout-multiplier=3
+      run_tests tsan --suite exec --suite session --suite stress --timeout-multiplier=3
 }
 
 fuzzers() {
@@ -129,6 +130,13 @@ fuzzers() {
     fi
   done
   [ -n "$found" ] || echo "SKIPPED: there is no fuzz target yet"
+  # The plain build: more graphs in the same time.
+  if build/release/tests/fuzz/differential --seed 1000 --seconds $differential_seconds; then
+    fuzzed=$((fuzzed + 1))
+  else
+    echo "FAILED: differential"
+    code=1
+  fi
   return $code
 }
 fuzzed=0

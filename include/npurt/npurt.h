@@ -241,7 +241,8 @@ NPURT_API const char* npurt_error_message(const npurt_error* error);
 NPURT_API const char* npurt_error_node(const npurt_error* error);     /* the node's name */
 NPURT_API const char* npurt_error_operator(const npurt_error* error); /* its operator type */
 NPURT_API const char* npurt_error_tensor(const npurt_error* error);   /* the value's name */
-/* [any] What led to it, or NULL. */
+/* [any] What led to it: the operator's own error under that of its node, or the error of a node in a
+ * subgraph. NULL where the message names no node. Borrowed from the first error of the chain. */
 NPURT_API const npurt_error* npurt_error_cause(const npurt_error* error);
 NPURT_API npurt_error* npurt_error_retain(npurt_error* error);
 NPURT_API void npurt_error_release(npurt_error* error);
@@ -561,7 +562,8 @@ NPURT_API npurt_status npurt_op_set_output(npurt_op_context* context, size_t ind
 /* Text for the status that the callback is about to return. */
 NPURT_API void npurt_op_fail(npurt_op_context* context, const char* message);
 /* compute: the call will finish later, from any thread, by npurt_op_finish. The context, inputs and
- * outputs live until then; compute must return NPURT_OK. A thread of the run waits meanwhile. */
+ * outputs live until then; compute must return NPURT_OK. The thread that drives the run waits
+ * meanwhile, other runs go on; with a host's executor it is one of the executor's. */
 NPURT_API npurt_status npurt_op_defer(npurt_op_context* context, npurt_op_pending** out_pending,
                                       npurt_error** error);
 /* [any] Exactly once per npurt_op_defer; the handle is gone afterwards. message may be NULL. */

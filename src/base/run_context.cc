@@ -12,6 +12,11 @@ absl::Status RunServices::MoveOutput(Slot*, Frame&, int) {
 
 absl::StatusOr<bool> RunServices::ShareOutput(Slot*, const Tensor&) { return false; }
 
+void RunContext::PollOrThrow() const {
+  absl::Status status = Poll();
+  if (!status.ok()) throw RunStopped{std::move(status)};
+}
+
 Tensor RunContext::InputTensor(int i) const {
   return Tensor::Borrow(dtype(i), dims(i), inputs_[i]->data, nullptr);
 }

@@ -28,6 +28,12 @@ struct Slot {
   DType dtype = DType::kUndefined;
   ValueKind kind = ValueKind::kNone;  // kNone: an optional operand that is absent
   Value* value = nullptr;             // sequences, optionals, maps; owned by the frame
+  mutable std::uint32_t accesses = 0;  // by Load and Store, see there
+};
+
+// What Load and Store throw when the run is to stop. The runtime catches it around each tile.
+struct RunStopped {
+  absl::Status status;
 };
 
 // One activation of a subgraph of the step that runs (a branch, a loop's body). The runtime keeps it
@@ -125,9 +131,12 @@ class RunContext {
   T* out(int i) const {
     return static_cast<T*>(outputs_[i]->data);
   }
-  // Element `index` of an operand in row-major order, any alignment. T may be std::string.
+  // Element `index` of an operand in row-major order, any alignment. T may be std::string. In steps of
+  // one tile both poll now and then, so that no element loop, however long, keeps a run from being
+  // cancelled: they throw RunStopped, which passes through operators as bad_alloc does.
   template <typename T>
   T Load(int i, std::int64_t index) const {
+    CountAccess(*inputs_[i]);
     if constexpr (std::is_same_v<T, std::string>) {
       return in<std::string>(i)[index];
     } else {
@@ -138,6 +147,7 @@ class RunContext {
   }
   template <typename T>
   void Store(int i, std::int64_t index, T value) const {
+    CountAccess(*outputs_[i]);
     if constexpr (std::is_same_v<T, std::string>) {
       out<std::string>(i)[index] = std::move(value);
     } else {
@@ -203,7 +213,20 @@ class RunContext {
   const DType* declared_ = nullptr;
   const DType* declared_inputs_ = nullptr;
   std::int32_t node_ = 0;
+  // The step is one tile of one thread. Only then accesses are counted: steps of many tiles are polled
+  // between them, and their participants would take the counters from each other's caches.
+  bool counts_accesses_ = false;
   RunServices* services_ = nullptr;
+
+ private:
+  static constexpr std::uint32_t kAccessesPerPoll = 1 << 15;
+
+  // A counter for each operand, because counting makes an access wait for the one before.
+  void CountAccess(const Slot& slot) const {
+    if (counts_accesses_ && __builtin_expect(++slot.accesses % kAccessesPerPoll == 0, 0))
+      PollOrThrow();
+  }
+  void PollOrThrow() const;
 };
 
 // Computes tile `tile` of a step, with `scratch` of the size that bind booked (64-byte aligned;

@@ -1,5 +1,6 @@
 #include "base/tensor.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -10,7 +11,18 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector load
 
+// From here on zeros come from the system, page by page as they are touched: to write them first
+// would hold up the run (and a cancel) for as long as a gigabyte takes, on one thread.
+constexpr std::size_t kFreshFromBytes = std::size_t{1} << 20;
+
 std::shared_ptr<const void> NewBytes(std::size_t bytes, void** data) {
+  if (bytes >= kFreshFromBytes) {
+    void* const block = std::calloc(bytes + kAlignment, 1);
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    *data = block == nullptr ? nullptr
+                             : static_cast<char*>(block) + (kAlignment - address % kAlignment);
+    return block == nullptr ? nullptr : std::shared_ptr<const void>(block, std::free);
+  }
   void* memory = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{kAlignment}, std::nothrow);
   *data = memory;
   if (memory == nullptr) return nullptr;

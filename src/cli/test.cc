@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 
 #include "cli/isolate.h"
@@ -18,18 +19,19 @@ constexpr const char* kStateNames[] = {"passed", "failed", "skipped", "known"};
 
 // An outcome on its way out of a child process.
 std::string Pack(const TestOutcome& outcome) {
-  return DumpJson(Json::array({static_cast<int>(outcome.state), outcome.category, outcome.message}),
+  return DumpJson(Json::array({static_cast<int>(outcome.state), outcome.category, outcome.message,
+                               outcome.digest}),
                   -1);
 }
 
 TestOutcome Unpack(const IsolatedResult& result) {
   if (!result.problem.empty())
-    return {TestState::kFailed, Split(result.problem, ' ')[0], result.problem};
+    return {TestState::kFailed, Split(result.problem, ' ')[0], result.problem, 0};
   const Json json = ParseJson(result.answer);
-  if (!json.is_array() || json.size() != 3 || !json[0].is_number_integer())
-    return {TestState::kFailed, "no answer", "gave no answer"};
+  if (!json.is_array() || json.size() != 4 || !json[0].is_number_integer())
+    return {TestState::kFailed, "no answer", "gave no answer", 0};
   return {static_cast<TestState>(json[0].get<int>()), json[1].get<std::string>(),
-          json[2].get<std::string>()};
+          json[2].get<std::string>(), json[3].get<std::uint64_t>()};
 }
 
 class Progress {
@@ -53,7 +55,7 @@ class Progress {
 
 struct TestFlags {
   std::vector<std::string> dirs;
-  std::string known, filter;
+  std::string known, filter, digests;
   SessionFlags session;
   Tolerance tolerance;
   std::int64_t jobs = 1;
@@ -83,6 +85,9 @@ struct TestFlags {
                 "Runs the tests in this process, for debuggers; a crash ends it. By default each "
                 "test has a process of its own.");
     args.Switch("--summary", &summary, "Counts the failures by reason at the end.");
+    args.Text("--digests", "FILE", &digests,
+              "Writes a line per test: its path and a number made of every bit of its outputs, for "
+              "comparing two ways of running.");
     args.Switch("--json", &as_json, "One JSON object on the last line.");
     args.Note("The last line is: N passed, N failed, N skipped (with --json, that before it).");
     NPURT_CLI_TRY(args.Parse(arguments, help));
@@ -154,6 +159,16 @@ void PrintSummary(const std::vector<TestOutcome>& outcomes) {
   if (!rows.empty()) std::fputs(table.Format().c_str(), stdout);
 }
 
+Status WriteDigests(const std::string& path, const std::vector<TestCase>& tests,
+                    const std::vector<TestOutcome>& outcomes) {
+  std::ofstream file(path);
+  for (std::size_t i = 0; i < tests.size(); ++i)
+    file << tests[i].path << '\t' << outcomes[i].digest << '\n';
+  file.close();
+  return file ? Status()
+              : Refused(path + ": cannot be written", "Check the name and the permissions.");
+}
+
 }  // namespace
 
 Status TestVerb(const Arguments& arguments) {
@@ -166,6 +181,7 @@ Status TestVerb(const Arguments& arguments) {
   std::vector<TestCase> tests;
   NPURT_CLI_TRY(FindAll(flags, &tests));
   const std::vector<TestOutcome> outcomes = RunAll(flags, tests);
+  if (!flags.digests.empty()) NPURT_CLI_TRY(WriteDigests(flags.digests, tests, outcomes));
 
   std::size_t counts[4] = {};
   for (const TestOutcome& outcome : outcomes) ++counts[static_cast<int>(outcome.state)];

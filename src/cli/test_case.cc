@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 enum class Rule { kValues, kShapes, kNothing };
 
 TestOutcome Failed(std::string category, std::string message) {
-  return {TestState::kFailed, std::move(category), std::move(message)};
+  return {TestState::kFailed, std::move(category), std::move(message), 0};
 }
 
 TestOutcome Failed(const std::string& stage, npurt_status status, const OwnedError& error) {
@@ -67,7 +67,7 @@ TestOutcome ReadValues(const fs::path& dir, const std::string& prefix,
 TestOutcome RunDataSet(npurt_session* session, const fs::path& dir,
                        const std::vector<ValueInfo>& input_infos,
                        const std::vector<ValueInfo>& output_infos, Rule rule,
-                       const Tolerance& tolerance) {
+                       const Tolerance& tolerance, std::uint64_t* digest) {
   std::vector<OwnedValue> inputs, wants;
   TestOutcome outcome = ReadValues(dir, "input_", input_infos, &inputs);
   if (!IsFailure(outcome)) outcome = ReadValues(dir, "output_", output_infos, &wants);
@@ -86,6 +86,7 @@ TestOutcome RunDataSet(npurt_session* session, const fs::path& dir,
   if (status != NPURT_OK) return Failed("run", status, error);
   std::vector<OwnedValue> results(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) *results[i].out() = out[i];
+  for (const OwnedValue& result : results) *digest = Digest(result.get(), *digest);
   if (rule == Rule::kNothing) return {};
   for (std::size_t i = 0; i < wants.size(); ++i) {
     const std::string difference =
@@ -102,7 +103,7 @@ TestOutcome RunDataSet(npurt_session* session, const fs::path& dir,
 TestOutcome RunWith(const TestCase& test, const SessionFlags& flags, Rule rule,
                     const Tolerance& tolerance) {
   const std::vector<fs::path> sets = DataSets(test.path);
-  if (sets.empty()) return {TestState::kSkipped, "no data", "has no test_data_set_* folder"};
+  if (sets.empty()) return {TestState::kSkipped, "no data", "has no test_data_set_* folder", 0};
   OwnedOptions options;
   const Status made = flags.MakeOptions(&options);
   if (!made.ok()) return Failed("options", made.message());
@@ -121,11 +122,12 @@ TestOutcome RunWith(const TestCase& test, const SessionFlags& flags, Rule rule,
   std::vector<ValueInfo> inputs, outputs;
   for (const Status& got : {InputsOf(session.get(), &inputs), OutputsOf(session.get(), &outputs)})
     if (!got.ok()) return Failed("compile", got.message());
-  for (const fs::path& set : sets) {
-    const TestOutcome outcome = RunDataSet(session.get(), set, inputs, outputs, rule, tolerance);
-    if (IsFailure(outcome)) return outcome;
-  }
-  return {};
+  TestOutcome outcome;
+  std::uint64_t digest = 0;
+  for (std::size_t i = 0; i < sets.size() && !IsFailure(outcome); ++i)
+    outcome = RunDataSet(session.get(), sets[i], inputs, outputs, rule, tolerance, &digest);
+  outcome.digest = digest;
+  return outcome;
 }
 
 // Whether the property that stands for a known difference holds.
@@ -191,7 +193,8 @@ TestOutcome RunTest(const TestCase& test, const SessionFlags& flags, const Toler
   const TestOutcome outcome = RunWith(test, flags, Rule::kValues, tolerance);
   if (!IsFailure(outcome) || test.property.empty()) return outcome;
   if (Holds(test, outcome, flags))
-    return {TestState::kKnown, "known", test.known_reason + " (checked: " + test.property + ")"};
+    return {TestState::kKnown, "known", test.known_reason + " (checked: " + test.property + ")",
+            outcome.digest};
   return Failed("known, but not " + test.property,
                 "'" + test.property + "' does not hold, and " + outcome.message);
 }

@@ -2,6 +2,7 @@
 #ifndef NPURT_CLI_TEST_CASE_H_
 #define NPURT_CLI_TEST_CASE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct TestOutcome {
   TestState state = TestState::kPassed;
   std::string category;  // the same for failures of one kind: "compile UNIMPLEMENTED Conv"
   std::string message;
+  std::uint64_t digest = 0;  // of all outputs of all data sets that ran
 };
 
 // Adds the tests in `dir`: itself, or those of its folders and their folders, in order of name.

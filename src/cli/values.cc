@@ -226,4 +226,22 @@ std::string Difference(npurt_value* got, npurt_value* want, const Tolerance& tol
   return "";
 }
 
+std::uint64_t Digest(npurt_value* value, std::uint64_t before) {
+  std::uint64_t hash = before ^ 0xcbf29ce484222325u;  // FNV-1a
+  const auto add = [&](const void* data, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i)
+      hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+  };
+  const char* const type = npurt_value_type(value);
+  add(type, std::strlen(type));
+  (void)VisitTensors(value, "", [&](const std::string& suffix, const Array& array) {
+    const std::string what = suffix + Describe(array);
+    add(what.data(), what.size());
+    add(array.bytes.data(), array.bytes.size());
+    for (const std::string& text : array.strings) add(text.c_str(), text.size() + 1);
+    return Status();
+  });
+  return hash;
+}
+
 }  // namespace npurt::cli

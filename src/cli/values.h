@@ -42,6 +42,10 @@ struct Tolerance {
 std::string Difference(npurt_value* got, npurt_value* want, const Tolerance& tolerance,
                        bool values = true);
 
+// A number that is another one if any bit, type or shape of `value` is; `before` is where to go on
+// from, 0 at first.
+std::uint64_t Digest(npurt_value* value, std::uint64_t before);
+
 }  // namespace npurt::cli
 
 #endif  // NPURT_CLI_VALUES_H_

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/checked_math.h"
-#include "compile/place.h"
 #include "graph/graph.h"
 
 namespace npurt::compile {
@@ -148,7 +147,7 @@ Binder::Binder(const exec::Program* program, std::vector<BindStep> steps)
     : program_(program), steps_(std::move(steps)) {}
 
 absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
-    absl::Span<const absl::Span<const std::int64_t>> dims, int participants) const {
+    absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact) const {
   const Program& program = *program_;
   auto plan = std::make_shared<Plan>();
   for (const auto& shape : dims)
@@ -224,7 +223,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
         std::max(plan->scratch_bytes, AlignUp(context.scratch_bytes_, std::size_t{64}));
     for (const auto& offer : offers) placement.AddOffer(static_cast<int>(s), offer);
   }
-  NPURT_RETURN_IF_ERROR(placement.Place(plan.get()));
+  NPURT_RETURN_IF_ERROR(placement.Place(plan.get(), exact ? nullptr : &layouts_));
   plan->own_bytes += sizeof(Plan) + storage.total + plan->dims.size() * sizeof(std::int64_t) +
                      plan->values.size() * sizeof(PlannedValue) +
                      plan->steps.size() * sizeof(PlannedStep);

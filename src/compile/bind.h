@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "compile/place.h"
 #include "exec/context.h"
 #include "exec/program.h"
 #include "ops/op_def.h"
@@ -34,15 +35,20 @@ class Binder final : public exec::StepBinder {
 
   // `dims[i]` are the dimensions of input i. Errors: a rank or dimension that the program does not
   // allow, with the input's name and both shapes; sizes that overflow; what operators' bind says.
-  // `participants` threads will run it at most.
+  // `participants` threads will run it at most. `exact`: its arena has not a byte to spare; else it may
+  // use the layout of a plan for larger shapes.
   absl::StatusOr<std::shared_ptr<const exec::Plan>> MakePlan(
-      absl::Span<const absl::Span<const std::int64_t>> dims, int participants) const;
+      absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact) const;
+
+  // How often values had to be placed anew.
+  std::int64_t layouts_made() const { return layouts_.added(); }
 
   absl::Status BindLate(int step, exec::Context& context) const override;
 
  private:
   const exec::Program* program_;
   std::vector<BindStep> steps_;
+  mutable LayoutCache layouts_;
 };
 
 }  // namespace npurt::compile

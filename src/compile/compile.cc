@@ -5,7 +5,7 @@
 namespace npurt::compile {
 namespace {
 
-enum class Switch { kAlways, kFolding, kFusion };
+enum class Switch { kFolding, kFusion, kNoHalf };
 
 struct Pass {
   absl::string_view name;
@@ -17,8 +17,14 @@ struct Pass {
 constexpr Pass kPasses[] = {
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"widen_half", WidenHalf, Switch::kNoHalf},
+    {"remove_no_ops", RemoveNoOps, Switch::kFolding},
+    {"merge_equal_nodes", MergeEqualNodes, Switch::kFolding},
     {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fold_channel_scale", FoldChannelScale, Switch::kFusion},
+    {"fuse_attention", FuseAttention, Switch::kFusion},
+    {"fuse_norms", FuseNorms, Switch::kFusion},
+    {"fuse_gelu", FuseGelu, Switch::kFusion},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
     {"fuse_elementwise_chains", FuseElementwiseChains, Switch::kFusion},
     {"remove_unused", RemoveUnused, Switch::kFolding},
@@ -26,14 +32,14 @@ constexpr Pass kPasses[] = {
 
 bool Enabled(const Pass& pass, const CompileOptions& options) {
   switch (pass.by) {
-    case Switch::kAlways:
-      return true;
     case Switch::kFolding:
       return options.constant_folding;
     case Switch::kFusion:
       // The reference device computes node by node what the graph says.
       return options.fusion && options.device->capabilities().fast_kernels &&
              !options.passes_off.contains(std::string(pass.name));
+    case Switch::kNoHalf:
+      return !options.device->capabilities().half_arithmetic;
   }
   return false;
 }

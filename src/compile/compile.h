@@ -26,7 +26,9 @@ namespace npurt::compile {
 
 struct CompileOptions {
   const device::Device* device = nullptr;
-  memory::Allocator* allocator = nullptr;  // for packed weights; outlives the program
+  memory::Allocator* allocator = nullptr;  // for what runs allocate; outlives the program
+  // For packed weights, which programs of several sessions share; null: the default.
+  std::shared_ptr<memory::Allocator> packed_allocator;
   IsaSet isa = 0;
   bool same_bits_on_every_isa = false;
   bool fusion = true;
@@ -79,7 +81,12 @@ using PassFn = absl::StatusOr<int> (*)(PassContext& context);
 absl::StatusOr<int> FoldConstants(PassContext& context);
 absl::StatusOr<int> RemoveNoOps(PassContext& context);
 absl::StatusOr<int> RemoveUnused(PassContext& context);
+absl::StatusOr<int> MergeEqualNodes(PassContext& context);
+absl::StatusOr<int> WidenHalf(PassContext& context);
 absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
+absl::StatusOr<int> FuseAttention(PassContext& context);
+absl::StatusOr<int> FuseNorms(PassContext& context);
+absl::StatusOr<int> FuseGelu(PassContext& context);
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 

@@ -13,6 +13,22 @@ using exec::kNone;
 using Offer = ops::BindContext::Offer;
 constexpr std::size_t kAlignment = 64;
 
+std::size_t TotalBytes(absl::Span<const memory::BufferRequest> requests) {
+  std::size_t total = 0;
+  for (const auto& request : requests)
+    if (!CheckedAdd(total, request.bytes, &total)) return SIZE_MAX;
+  return total;
+}
+
+// Whether buffers that may share bytes in one list may do so in the other: everything but sizes.
+bool SameLives(absl::Span<const memory::BufferRequest> a,
+               absl::Span<const memory::BufferRequest> b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto& x, auto& y) {
+           return x.defined_by == y.defined_by && x.in_place_of == y.in_place_of &&
+                  x.used_by == y.used_by;
+         });
+}
+
 }  // namespace
 
 memory::Schedule ScheduleOf(const exec::Program& program) {
@@ -102,7 +118,64 @@ bool Placement::GrantInside(const exec::Plan& plan, const Granted& asked) {
   return true;
 }
 
-absl::Status Placement::Place(exec::Plan* plan) {
+std::shared_ptr<const LayoutCache::Layout> LayoutCache::Find(
+    absl::Span<const memory::BufferRequest> requests,
+    std::shared_ptr<const Layout>* smaller) const {
+  constexpr std::size_t kMaxWaste = 4, kSmall = std::size_t{1} << 20;
+  const std::size_t total = TotalBytes(requests);
+  MutexLock lock(mutex_);
+  for (const auto& layout : layouts_) {
+    if (!SameLives(layout->requests, requests)) continue;
+    const bool fits = std::equal(
+        requests.begin(), requests.end(), layout->requests.begin(),
+        [](const auto& wanted, const auto& there) { return wanted.bytes <= there.bytes; });
+    if (fits && (layout->total_bytes <= kSmall || layout->total_bytes / kMaxWaste <= total))
+      return layout;
+    if (!fits && *smaller == nullptr) *smaller = layout;
+  }
+  return nullptr;
+}
+
+void LayoutCache::Add(std::shared_ptr<const Layout> layout) {
+  MutexLock lock(mutex_);
+  ++added_;
+  layouts_.push_front(std::move(layout));
+  if (layouts_.size() > kMaxLayouts) layouts_.pop_back();
+}
+
+std::int64_t LayoutCache::added() const {
+  MutexLock lock(mutex_);
+  return added_;
+}
+
+absl::StatusOr<memory::MemoryPlan> Placement::PlaceRequests(
+    std::vector<memory::BufferRequest> requests, LayoutCache* layouts) const {
+  if (layouts != nullptr) {
+    std::shared_ptr<const LayoutCache::Layout> smaller;
+    if (const auto found = layouts->Find(requests, &smaller)) return found->placed;
+    if (smaller != nullptr)
+      for (std::size_t r = 0; r < requests.size(); ++r)
+        if (requests[r].bytes > smaller->requests[r].bytes &&
+            !CheckedMul(requests[r].bytes, std::size_t{2}, &requests[r].bytes))
+          return absl::ResourceExhaustedError("the arena does not fit the address space");
+  }
+  const memory::Schedule schedule = ScheduleOf(program_);
+  NPURT_ASSIGN_OR_RETURN(const memory::StepOrder order,
+                         memory::StepOrder::FromSchedule(schedule));
+  NPURT_ASSIGN_OR_RETURN(memory::MemoryPlan placed,
+                         memory::PlanMemory(requests, order, kAlignment));
+  NPURT_RETURN_IF_ERROR(memory::VerifyPlan(requests, schedule, kAlignment, placed));
+  if (layouts != nullptr) {
+    auto layout = std::make_shared<LayoutCache::Layout>();
+    layout->total_bytes = TotalBytes(requests);
+    layout->requests = std::move(requests);
+    layout->placed = placed;
+    layouts->Add(std::move(layout));
+  }
+  return placed;
+}
+
+absl::Status Placement::Place(exec::Plan* plan, LayoutCache* layouts) {
   std::vector<int> views(program_.steps.size(), 0), insides(program_.steps.size(), 0);
   std::vector<Granted> in_place;
   for (const Granted& asked : offers_) {
@@ -169,13 +242,8 @@ absl::Status Placement::Place(exec::Plan* plan) {
     requests[request_of[out]].in_place_of = request_of[in];
   }
 
-  const memory::Schedule schedule = ScheduleOf(program_);
-  NPURT_ASSIGN_OR_RETURN(const memory::StepOrder order,
-                         memory::StepOrder::FromSchedule(schedule));
   NPURT_ASSIGN_OR_RETURN(const memory::MemoryPlan placed,
-                         memory::PlanMemory(requests, order, kAlignment));
-  NPURT_RETURN_IF_ERROR(memory::VerifyPlan(requests, schedule, kAlignment, placed));
-
+                         PlaceRequests(std::move(requests), layouts));
   for (std::size_t v = 0; v < nodes_.size(); ++v) {
     exec::PlannedValue& planned = plan->values[v];
     if (planned.base == Base::kPool || planned.base == Base::kNone) continue;

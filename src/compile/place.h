@@ -14,8 +14,12 @@
 #ifndef NPURT_COMPILE_PLACE_H_
 #define NPURT_COMPILE_PLACE_H_
 
+#include <deque>
+#include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "exec/program.h"
 #include "memory/planner.h"
@@ -23,6 +27,38 @@
 #include "ops/op_def.h"
 
 namespace npurt::compile {
+
+// LayoutCache: where values lay in plans made before.
+//
+// A plan for other shapes whose values have the same lives and sizes no larger may use the same
+// addresses. So a cache that grows by a row in every run is placed anew only when it outgrows its
+// layout: what grew then gets twice the bytes it needs.
+//
+// Thread safety: all calls from any thread.
+class LayoutCache {
+ public:
+  struct Layout {
+    std::vector<memory::BufferRequest> requests;
+    memory::MemoryPlan placed;
+    std::size_t total_bytes = 0;  // of all requests
+  };
+
+  // The newest layout in which `requests` fit without wasting most of it, or null. `smaller` becomes the
+  // newest of the same lives that is too small, or null.
+  std::shared_ptr<const Layout> Find(absl::Span<const memory::BufferRequest> requests,
+                                     std::shared_ptr<const Layout>* smaller) const
+      NPURT_EXCLUDES_LOCK(mutex_);
+  void Add(std::shared_ptr<const Layout> layout) NPURT_EXCLUDES_LOCK(mutex_);
+  // How many were added.
+  std::int64_t added() const NPURT_EXCLUDES_LOCK(mutex_);
+
+ private:
+  static constexpr std::size_t kMaxLayouts = 8;
+
+  mutable Mutex mutex_;
+  std::deque<std::shared_ptr<const Layout>> layouts_ NPURT_GUARDED_BY(mutex_);  // newest first
+  std::int64_t added_ NPURT_GUARDED_BY(mutex_) = 0;
+};
 
 class Placement {
  public:
@@ -32,8 +68,9 @@ class Placement {
   void AddOffer(int step, const ops::BindContext::Offer& offer);
 
   // Fills the addresses of `plan` (whose values have their sizes), its arena and its bounds, and
-  // marks steps that have nothing left to do. The result has passed the verifier.
-  absl::Status Place(exec::Plan* plan);
+  // marks steps that have nothing left to do. The result has passed the verifier. `layouts` null: no
+  // byte more than these shapes need.
+  absl::Status Place(exec::Plan* plan, LayoutCache* layouts);
 
  private:
   struct Granted {
@@ -49,6 +86,8 @@ class Placement {
   int RootOf(int value, std::size_t* offset) const;
   bool GrantView(const exec::Plan& plan, const Granted& asked);
   bool GrantInside(const exec::Plan& plan, const Granted& asked);
+  absl::StatusOr<memory::MemoryPlan> PlaceRequests(std::vector<memory::BufferRequest> requests,
+                                                   LayoutCache* layouts) const;
 
   const exec::Program& program_;
   int participants_;

@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<const exec::Plan>> PlanCache::Find(
     }
   }
   NPURT_ASSIGN_OR_RETURN(std::shared_ptr<const exec::Plan> plan,
-                         binder_->MakePlan(dims, participants_));
+                         binder_->MakePlan(dims, participants_, false));
   MutexLock lock(mutex_);
   ++stats_.made;
   if (by_key_.contains(key)) return plan;
@@ -52,6 +52,7 @@ PlanCache::Stats PlanCache::stats() const {
   MutexLock lock(mutex_);
   Stats stats = stats_;
   stats.count = used_.size();
+  stats.layouts = binder_->layouts_made();
   return stats;
 }
 

@@ -30,11 +30,18 @@ class PlanCache final : public exec::Planner {
   absl::StatusOr<std::shared_ptr<const exec::Plan>> Find(
       absl::Span<const absl::Span<const std::int64_t>> dims) override NPURT_EXCLUDES_LOCK(mutex_);
 
+  // A plan whose arena has no byte to spare. The cache does not keep it.
+  absl::StatusOr<std::shared_ptr<const exec::Plan>> MakeExact(
+      absl::Span<const absl::Span<const std::int64_t>> dims) const {
+    return binder_->MakePlan(dims, participants_, true);
+  }
+
   // Forgets all plans; returns their bytes.
   std::size_t Trim() NPURT_EXCLUDES_LOCK(mutex_);
 
   struct Stats {
     std::int64_t made = 0, reused = 0, dropped = 0;
+    std::int64_t layouts = 0;  // of those made, how many placed their values anew
     std::size_t bytes = 0, count = 0;
   };
   Stats stats() const NPURT_EXCLUDES_LOCK(mutex_);

@@ -10,7 +10,7 @@
 
 #include "compile/compile.h"
 #include "graph/graph.h"
-#include "memory/allocator.h"
+#include "memory/shared_bytes.h"
 #include "ops/op_def.h"
 
 namespace npurt::compile {
@@ -34,14 +34,13 @@ class Preparer final : public ops::PrepareContext {
   const Attributes& attributes() const override { return node_.attributes; }
   IsaSet isa() const override { return options_.isa; }
   bool same_bits_on_every_isa() const override { return options_.same_bits_on_every_isa; }
-  absl::StatusOr<ops::PackedBuffer> AllocatePacked(std::size_t bytes) override {
-    NPURT_ASSIGN_OR_RETURN(memory::Buffer buffer,
-                           memory::Buffer::Allocate(*options_.allocator, bytes, memory::kAlignment,
-                                                    memory::Kind::kPacked));
+  absl::StatusOr<ops::PackedBuffer> Pack(std::size_t bytes,
+                                         absl::FunctionRef<void(void* data)> fill) override {
+    NPURT_ASSIGN_OR_RETURN(std::shared_ptr<void> data,
+                           memory::ShareBytes(options_.packed_allocator, bytes,
+                                              memory::Kind::kPacked, fill));
     packed_bytes += bytes;
-    auto owner = std::make_shared<memory::Buffer>(std::move(buffer));
-    void* data = owner->data();
-    return ops::PackedBuffer{std::shared_ptr<void>(std::move(owner), data)};
+    return ops::PackedBuffer{std::move(data)};
   }
   void DropConstant(int i) override { dropped.push_back(i); }
 

@@ -8,8 +8,8 @@ namespace npurt::device {
 namespace {
 
 constexpr absl::string_view kEngines[] = {"AIcoreEngine", "DNN_VM_AICPU"};
-constexpr Capabilities kCpu = {true, true, 0, kEngines};
-constexpr Capabilities kReference = {false, false, 1, kEngines};
+constexpr Capabilities kCpu = {true, true, false, 0, kEngines};
+constexpr Capabilities kReference = {false, false, true, 1, kEngines};
 
 // Both built-in devices live in the host's address space and read the host's clock.
 class HostDevice : public Device {

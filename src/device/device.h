@@ -30,6 +30,7 @@ namespace npurt::device {
 struct Capabilities {
   bool shares_host_memory = true;  // boundary copies can be elided
   bool fast_kernels = true;        // prepare / bind / run; else the reference loops
+  bool half_arithmetic = true;     // else float16 and bfloat16 are computed in float32
   int max_threads = 0;             // 0: as many as the machine has
   absl::Span<const absl::string_view> engines;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,9 +33,24 @@ std::byte* AlignPointer(std::byte* p) {
   return p + (kCacheLine - address % kCacheLine) % kCacheLine;
 }
 
+// One tile, and after it a look whether the run is to stop. The one place where what operators throw
+// becomes a status: the loops of references throw RunStopped, containers std::bad_alloc.
+absl::Status RunTile(RunFn fn, const RunContext& run, std::int64_t tile, void* scratch,
+                     const RunControl& control) {
+  try {
+    NPURT_RETURN_IF_ERROR(fn(run, tile, scratch));
+  } catch (RunStopped& stopped) {
+    return std::move(stopped.status);
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "no memory");
+  }
+  return CheckControl(control);
+}
+
 // The tiles of one step, as members of the team compute them.
 struct TileJob {
   const RunContext* run;
+  const RunControl* control;
   RunFn fn;
   std::byte* scratch;
   std::size_t scratch_bytes;
@@ -45,7 +61,8 @@ struct TileJob {
   static void Run(void* argument, std::int64_t tile, int participant) {
     auto* job = static_cast<TileJob*>(argument);
     if (job->failed.load(std::memory_order_relaxed)) return;
-    absl::Status status = job->fn(*job->run, tile, job->scratch + job->scratch_bytes * participant);
+    absl::Status status = RunTile(job->fn, *job->run, tile,
+                                  job->scratch + job->scratch_bytes * participant, *job->control);
     if (__builtin_expect(!status.ok(), 0)) {
       MutexLock lock(job->mutex);
       if (job->first_error.ok()) job->first_error = std::move(status);
@@ -332,7 +349,8 @@ void* Context::LateStorage(std::size_t bytes, std::size_t alignment) {
 
 absl::Status Context::RunTiles(int index, const PlannedStep& planned, Team* team) {
   const Step& step = program_->steps[index];
-  const RunContext& run = runs_[index];
+  RunContext& run = runs_[index];
+  run.counts_accesses_ = planned.tiles <= 1;
   std::byte* scratch = arena_ + plan_->values_bytes;
   std::size_t scratch_bytes = plan_->scratch_bytes;
   if (step.late && late_scratch_bytes_ > 0) {
@@ -348,13 +366,14 @@ absl::Status Context::RunTiles(int index, const PlannedStep& planned, Team* team
   if (team == nullptr || participants_ == 1 || tiles <= 1 ||
       planned.cost_per_tile * static_cast<double>(tiles) < kWorthSharing) {
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      absl::Status status = step.run(run, tile, scratch);
+      absl::Status status = RunTile(step.run, run, tile, scratch, *control_);
       if (__builtin_expect(!status.ok(), 0)) return status;
     }
     return absl::OkStatus();
   }
   TileJob job;
   job.run = &run;
+  job.control = control_;
   job.fn = step.run;
   job.scratch = scratch;
   job.scratch_bytes = scratch_bytes;
@@ -433,17 +452,16 @@ absl::Status Context::Run(Team* team, const RunControl& control) {
   team_ = team;
   run_number_ = program_->runs_started.fetch_add(1, std::memory_order_relaxed);
   absl::Status status;
-  if (program_->stream_count > 1) {
-    status = RunStreams(team);
-  } else {
-    const int count = static_cast<int>(program_->steps.size());
-    const bool watched =
-        control.cancel != nullptr || control.closing != nullptr || control.deadline_ns != 0;
-    if (watched) status = CheckControl(control);
-    for (int s = 0; s < count && status.ok(); ++s) {
-      status = RunStep(s, team);
-      if (watched && status.ok()) status = CheckControl(control);
+  try {
+    if (program_->stream_count > 1) {
+      status = RunStreams(team);
+    } else {
+      const int count = static_cast<int>(program_->steps.size());
+      status = CheckControl(control);
+      for (int s = 0; s < count && status.ok(); ++s) status = RunStep(s, team);
     }
+  } catch (const std::bad_alloc&) {  // what comes next must be done then, too
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "no memory");
   }
   // What was not released on the way: with several streams, or after an error.
   if (!status.ok() || program_->stream_count > 1)

@@ -156,7 +156,7 @@ struct Plan {
   std::size_t arena_bytes = 0;        // values, then scratch
   std::size_t values_bytes = 0;       // of it, for values
   std::size_t scratch_bytes = 0;      // per participant, a multiple of 64
-  std::size_t lower_bound_bytes = 0;  // values alive together: no plan needs less
+  std::size_t lower_bound_bytes = 0;  // values alive together: no plan of this layout needs less
   std::size_t own_bytes = 0;          // what this object takes, for the cache's bound
   bool exact = true;                  // no value lives in the pool
 };

@@ -68,6 +68,11 @@ void CountingAllocator::Free(void* data, std::size_t bytes, std::size_t alignmen
   inner_.Free(data, bytes, alignment, kind);
 }
 
+void CountingAllocator::Count(Kind kind, std::size_t bytes) {
+  counters_[static_cast<std::size_t>(kind)].Add(bytes);
+  counters_[0].Add(bytes);
+}
+
 absl::StatusOr<Buffer> Buffer::Allocate(Allocator& allocator, std::size_t bytes,
                                         std::size_t alignment, Kind kind) {
   Buffer buffer;

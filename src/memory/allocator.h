@@ -52,6 +52,9 @@ class CountingAllocator final : public Allocator {
   void* Allocate(std::size_t bytes, std::size_t alignment, Kind kind) override;
   void Free(void* data, std::size_t bytes, std::size_t alignment, Kind kind) override;
 
+  // Counts bytes that came another way and stay as long as this object.
+  void Count(Kind kind, std::size_t bytes);
+
   std::size_t current_bytes(Kind kind) const { return counter(kind).current.load(kRelaxed); }
   std::size_t peak_bytes(Kind kind) const { return counter(kind).peak.load(kRelaxed); }
   std::size_t current_bytes() const { return counters_[0].current.load(kRelaxed); }

@@ -113,13 +113,14 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
     for (int i = 2; i < 5; ++i)
       if (context.constant(i)->element_count() != state->channels) return nullptr;
     state->packed_bytes = static_cast<std::size_t>(state->channels) * 2 * sizeof(float);
-    NPURT_ASSIGN_OR_RETURN(state->affine, context.AllocatePacked(state->packed_bytes));
-    float* scale = state->affine.as<float>();
-    AffineOf(state->channels, context.attributes().Float("epsilon", 1e-5f),
-             [&](int i, std::int64_t c) {
-               return static_cast<double>(context.constant(i)->at<float>(c));
-             },
-             scale, scale + state->channels);
+    NPURT_ASSIGN_OR_RETURN(state->affine, context.Pack(state->packed_bytes, [&](void* data) {
+      float* scale = static_cast<float*>(data);
+      AffineOf(state->channels, context.attributes().Float("epsilon", 1e-5f),
+               [&](int i, std::int64_t c) {
+                 return static_cast<double>(context.constant(i)->at<float>(c));
+               },
+               scale, scale + state->channels);
+    }));
     for (int i = 1; i < 5; ++i) context.DropConstant(i);
   }
   return state;

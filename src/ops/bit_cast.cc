@@ -45,6 +45,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   // A device that keeps floats as float64: back to the declared type, whose bits are meant. Types
   // of floats have whole bytes, and so have those of as many bits.
   for (std::int64_t i = 0; i < in.count; ++i) {
+    NPURT_RETURN_IF_ERROR(PollAt(run, i));
     std::uint64_t cell = 0;
     if (from == in.dtype)
       CopyElements(in.dtype, &cell, 0, in.data, i, 1);

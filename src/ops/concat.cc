@@ -82,9 +82,11 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   for (int i = 0; i < run.input_count(); ++i) {
     const std::int64_t size = run.dims(i)[static_cast<std::size_t>(a.axis)];
     for (std::int64_t o = 0; o < a.outer; ++o)
-      for (std::int64_t k = 0; k < size * a.inner; ++k)
+      for (std::int64_t k = 0; k < size * a.inner; ++k) {
+        NPURT_RETURN_IF_ERROR(PollAt(run, o * size * a.inner + k));
         CopyElements(run.dtype(0), run.output(0).data, (o * a.dim + start) * a.inner + k,
                      run.input(i).data, o * size * a.inner + k, 1);
+      }
     start += size;
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include "kernels/conv/conv.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/winograd/winograd.h"
 #include "ops/conv_geometry.h"
 
 namespace npurt::ops::conv {
@@ -82,8 +83,19 @@ struct Reference {
 struct PreparedConv : Prepared {
   const kernels::GemmKernel* gemm = nullptr;
   const kernels::DepthwiseKernel* depthwise = nullptr;  // null if groups have many channels
+  const kernels::WinogradKernel* winograd = nullptr;    // null: a sum over taps
   PackedBuffer weights;                                 // or nothing: read as they are
 };
+
+// Whether the tiles of 2x2 outputs are known to be too few to fill the vectors of the matrix kernels.
+bool IsSmall(const ValueType& y) {
+  constexpr std::int64_t kLeastTiles = 24;
+  if (!y.has_rank || y.dims.size() != 4 || !y.dims[2].is_constant() || !y.dims[3].is_constant())
+    return false;
+  const auto tiles = [&](std::size_t d) { return (y.dims[d].value() + 1) / 2; };
+  return y.dims[2].value() < 2 * kLeastTiles && y.dims[3].value() < 2 * kLeastTiles &&
+         tiles(2) * tiles(3) < kLeastTiles;
+}
 
 // Up to here the depthwise kernel does better than a matrix product of so few rows, unless a single
 // tap makes the image itself the right operand.
@@ -116,18 +128,32 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   if (w->element_count() == 0) return prepared;
   for (int i = 2; i < w->rank(); ++i) {
     g.kernel.push_back(w->dims()[i]);
-    for (Dims* ones : {&g.in, &g.out, &g.stride, &g.dilation}) ones->push_back(1);
+    for (Dims* ones : {&g.in, &g.out}) ones->push_back(1);
+    const auto entry = [&](const char* name) {
+      const auto list = context.attributes().Ints(name);
+      return i - 2 < static_cast<int>(list.size()) ? list[i - 2] : 1;
+    };
+    g.stride.push_back(entry("strides"));
+    g.dilation.push_back(entry("dilations"));
     g.pad.push_back(0);
   }
   kernels::ConvProblem problem;
   ToConvProblem(g, false, &problem);
-  const std::int64_t floats = kernels::PackedConvWeightsSize(*prepared->gemm, problem);
+  const bool winograd = kernels::WinogradSuits(problem) && !IsSmall(context.output_type(0));
+  if (winograd) {
+    prepared->winograd = kernels::SelectWinogradKernel(MatrixIsa(context));
+    prepared->kernel = absl::StrCat(prepared->winograd->name, "+", prepared->gemm->name);
+  }
+  const std::int64_t floats = winograd ? kernels::PackedWinogradSize(*prepared->gemm, problem)
+                                       : kernels::PackedConvWeightsSize(*prepared->gemm, problem);
   if (floats == 0) return absl::ResourceExhaustedError("w is too large to pack");
   prepared->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.AllocatePacked(prepared->packed_bytes));
   std::vector<float> row(static_cast<std::size_t>(kernels::ConvWeightsScratchSize(problem)));
-  kernels::PackConvWeights(*prepared->gemm, problem, static_cast<const float*>(w->data()),
-                           row.data(), prepared->weights.as<float>());
+  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.Pack(prepared->packed_bytes, [&](void* data) {
+    (winograd ? kernels::PackWinogradWeights : kernels::PackConvWeights)(
+        *prepared->gemm, problem, static_cast<const float*>(w->data()), row.data(),
+        static_cast<float*>(data));
+  }));
   context.DropConstant(1);
   return prepared;
 }
@@ -137,6 +163,7 @@ struct Bound {
   bool is_depthwise;
   kernels::ConvTiling tiling;
   kernels::DepthwiseTiling depthwise;
+  kernels::WinogradTiling winograd;
   kernels::Epilogue epilogue;
 };
 
@@ -159,6 +186,15 @@ absl::Status Bind(BindContext& bind) {
     bind.SetScratch(t.scratch_bytes);
     return absl::OkStatus();
   }
+  if (prepared->winograd != nullptr) {
+    const kernels::WinogradTiling& t = bound->winograd =
+        kernels::PlanWinograd(bound->problem, *prepared->winograd, *prepared->gemm);
+    if (t.tiles < 0) return absl::InvalidArgumentError("sizes overflow");
+    bind.SetTiles(t.tiles,
+                  CostOf(t.flops_per_tile, t.tiles > 0 ? bytes / static_cast<double>(t.tiles) : 0));
+    bind.SetScratch(t.scratch_bytes);
+    return absl::OkStatus();
+  }
   const kernels::ConvTiling& t = bound->tiling = kernels::PlanConv(bound->problem, *prepared->gemm);
   if (t.tiles < 0) return absl::InvalidArgumentError("sizes overflow");
   bind.SetTiles(t.tiles,
@@ -177,6 +213,12 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
     kernels::RunDepthwiseTile({&bound->problem, &bound->depthwise, run.in<float>(0),
                                run.in<float>(1), run.out<float>(0), epilogue},
                               tile, scratch);
+    return absl::OkStatus();
+  }
+  if (prepared->winograd != nullptr) {
+    kernels::RunWinogradTile({&bound->problem, &bound->winograd, run.in<float>(0),
+                              prepared->weights.as<float>(), run.out<float>(0), epilogue},
+                             tile, scratch);
     return absl::OkStatus();
   }
   const bool packed = prepared->weights.data != nullptr;

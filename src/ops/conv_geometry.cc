@@ -169,8 +169,13 @@ bool ToConvProblem(const ConvGeometry& g, bool transposed, kernels::ConvProblem*
   p.groups = g.groups;
   p.in_channels = g.in_channels;
   p.out_channels = g.out_channels;
-  for (std::size_t i = 0; i < spatial; ++i) {
-    const std::size_t d = kernels::kConvRank - spatial + i;
+  // Kernels work along the last dimension: one that has a single element does not count as such.
+  std::size_t d = kernels::kConvRank;
+  for (std::size_t i = spatial; i-- > 0;) {
+    const bool single = g.in[i] == 1 && g.out[i] == 1 && g.kernel[i] == 1 && g.pad[i] == 0 &&
+                        (!transposed || g.stride[i] == 1);
+    if (single) continue;
+    --d;
     p.in[d] = g.in[i];
     p.out[d] = g.out[i];
     p.kernel[d] = g.kernel[i];

@@ -116,10 +116,11 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   const std::int64_t floats = kernels::PackedConvWeightsSize(*prepared->gemm, problem);
   if (floats == 0) return absl::ResourceExhaustedError("w is too large to pack");
   prepared->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.AllocatePacked(prepared->packed_bytes));
   std::vector<float> row(static_cast<std::size_t>(kernels::ConvWeightsScratchSize(problem)));
-  kernels::PackConvWeights(*prepared->gemm, problem, static_cast<const float*>(w->data()),
-                           row.data(), prepared->weights.as<float>());
+  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.Pack(prepared->packed_bytes, [&](void* data) {
+    kernels::PackConvWeights(*prepared->gemm, problem, static_cast<const float*>(w->data()),
+                             row.data(), static_cast<float*>(data));
+  }));
   context.DropConstant(1);
   return prepared;
 }

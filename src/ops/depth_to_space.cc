@@ -77,6 +77,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
     for (std::int64_t c = 0; c < l.c; ++c)
       for (std::int64_t y = 0; y < l.h * l.b; ++y)
         for (std::int64_t x = 0; x < l.w * l.b; ++x, ++space) {
+          NPURT_RETURN_IF_ERROR(PollAt(run, space));
           const std::int64_t channel = l.Channel(c, y % l.b, x % l.b);
           const std::int64_t depth =
               ((n * l.c * l.b * l.b + channel) * l.h + y / l.b) * l.w + x / l.b;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::det {
 namespace {
@@ -19,7 +20,7 @@ absl::Status Infer(InferContext& context) {
 }
 
 // Gaussian elimination with the largest pivot of the column.
-double Determinant(std::vector<double>& m, std::size_t n) {
+double Determinant(std::vector<double>& m, std::size_t n, Poller* poller) {
   double det = 1;
   for (std::size_t k = 0; k < n; ++k) {
     std::size_t pivot = k;
@@ -34,6 +35,7 @@ double Determinant(std::vector<double>& m, std::size_t n) {
     for (std::size_t i = k + 1; i < n; ++i) {
       const double factor = m[i * n + k] / m[k * n + k];
       for (std::size_t j = k + 1; j < n; ++j) m[i * n + j] -= factor * m[k * n + j];
+      poller->CountOrThrow(static_cast<std::int64_t>(n - k));
     }
   }
   return det;
@@ -45,11 +47,12 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   if (dims[dims.size() - 2] != n)
     return absl::InvalidArgumentError(
         absl::StrCat("the input has shape ", ShapeString(dims), ", want square matrices"));
+  Poller poller(run);
   std::vector<double> matrix(static_cast<std::size_t>(n * n));
   for (std::int64_t b = 0; b < run.output_count_of(0); ++b) {
     for (std::int64_t i = 0; i < n * n; ++i)
       matrix[static_cast<std::size_t>(i)] = RealAt(run, 0, b * n * n + i);
-    StoreReal(run, 0, b, Determinant(matrix, static_cast<std::size_t>(n)));
+    StoreReal(run, 0, b, Determinant(matrix, static_cast<std::size_t>(n), &poller));
   }
   return absl::OkStatus();
 }

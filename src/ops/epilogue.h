@@ -7,6 +7,7 @@
 
 #include "kernels/activation.h"
 #include "ops/op_def.h"
+#include "ops/poller.h"
 
 namespace npurt::ops {
 
@@ -28,23 +29,6 @@ T Finished(const kernels::Epilogue& epilogue, Sum x) {
 // What sums of T are kept in.
 template <typename T>
 using SumOf = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
-
-// Asks for cancellation every million operations of a long loop.
-class Poller {
- public:
-  explicit Poller(const RunContext& run) : run_(run) {}
-  absl::Status Count(std::int64_t operations) {
-    left_ -= operations;
-    if (left_ > 0) return absl::OkStatus();
-    left_ = kOperations;
-    return run_.Poll();
-  }
-
- private:
-  static constexpr std::int64_t kOperations = 1000000;
-  const RunContext& run_;
-  std::int64_t left_ = kOperations;
-};
 
 // The instruction sets for a matrix kernel under the options of the program.
 inline IsaSet MatrixIsa(const PrepareContext& context) {

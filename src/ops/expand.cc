@@ -61,6 +61,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   Dims index(out.size());
   std::int64_t to = 0;
   do {
+    NPURT_RETURN_IF_ERROR(PollAt(run, to));
     std::int64_t from = 0;
     for (std::size_t d = 0; d < in.size(); ++d)
       if (in[d] != 1) from += index[lead + d] * strides[d];

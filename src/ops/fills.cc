@@ -1,7 +1,9 @@
 // ConstantOfShape, Range, EyeLike: tensors whose elements follow from a few numbers.
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/checked_math.h"
 #include "ops/move.h"
 
 namespace npurt::ops::fills {
@@ -45,17 +47,30 @@ absl::Status InferConstantOfShape(InferContext& context) {
   return absl::OkStatus();
 }
 
+// Fills output 0, from element `first` on, with the first element of `from`, or with zeros.
+absl::Status Fill(const RunContext& run, std::int64_t first, const void* from) {
+  constexpr std::int64_t kPart = 1 << 20;  // between two polls; packed types need whole bytes
+  const Slot& out = run.output(0);
+  for (std::int64_t last; first < out.count; first = last) {
+    last = std::min(out.count, AlignUp(first + 1, kPart));
+    if (from == nullptr)
+      ZeroElements(out.dtype, out.data, first, last - first);
+    else
+      FillElements(out.dtype, out.data, first, from, 0, last - first);
+    NPURT_RETURN_IF_ERROR(run.Poll());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReferenceConstantOfShape(const RunContext& run, std::int64_t, void*) {
   const Slot& out = run.output(0);
   const Tensor* value = run.attributes().FindTensor("value");
-  if (value == nullptr) {
-    ZeroElements(out.dtype, out.data, 0, out.count);
-  } else if (value->dtype() == out.dtype) {
-    FillElements(out.dtype, out.data, 0, value->data(), 0, out.count);
-  } else if (out.count > 0) {  // the reference device stores floats as float64
+  if (value == nullptr) return Fill(run, 0, nullptr);
+  if (value->dtype() == out.dtype) return Fill(run, 0, value->data());
+  if (out.count > 0) {  // the reference device stores floats as float64
     NPURT_ASSIGN_OR_RETURN(const std::vector<double> number, Reals(*value));
     StoreReal(run, 0, 0, number[0]);
-    FillElements(out.dtype, out.data, 1, out.data, 0, out.count - 1);
+    return Fill(run, 1, out.data);
   }
   return absl::OkStatus();
 }
@@ -165,8 +180,7 @@ absl::Status InferEyeLike(InferContext& context) {
 }
 
 absl::Status ReferenceEyeLike(const RunContext& run, std::int64_t, void*) {
-  const Slot& out = run.output(0);
-  ZeroElements(out.dtype, out.data, 0, out.count);
+  NPURT_RETURN_IF_ERROR(Fill(run, 0, nullptr));
   const std::int64_t k = run.attributes().Int("k", 0);
   const std::int64_t rows = run.dims(0)[0], columns = run.dims(0)[1];
   if (k >= columns || k <= -rows) return absl::OkStatus();

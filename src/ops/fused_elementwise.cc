@@ -129,7 +129,8 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
 absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   NPURT_ASSIGN_OR_RETURN(const ElementwiseProgram program, DecodeChain(context.attributes()));
   auto state = std::make_unique<State>();
-  NPURT_ASSIGN_OR_RETURN(state->chain, kernels::PrepareChain(program, context.isa()));
+  const IsaSet allowed = context.same_bits_on_every_isa() ? isa::kGeneric : context.isa();
+  NPURT_ASSIGN_OR_RETURN(state->chain, kernels::PrepareChain(program, allowed));
   state->kernel = state->chain.name;
   return state;
 }

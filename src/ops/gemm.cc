@@ -140,9 +140,10 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   const std::int64_t floats = kernels::PackedBSize(*prepared->gemm, k, n);
   if (floats == 0) return absl::ResourceExhaustedError("B is too large to pack");
   prepared->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  NPURT_ASSIGN_OR_RETURN(prepared->b, context.AllocatePacked(prepared->packed_bytes));
-  kernels::PackB(*prepared->gemm, k, n, static_cast<const float*>(b->data()), trans_b ? 1 : n,
-                 trans_b ? k : 1, 1, prepared->b.as<float>());
+  NPURT_ASSIGN_OR_RETURN(prepared->b, context.Pack(prepared->packed_bytes, [&](void* data) {
+    kernels::PackB(*prepared->gemm, k, n, static_cast<const float*>(b->data()), trans_b ? 1 : n,
+                   trans_b ? k : 1, 1, static_cast<float*>(data));
+  }));
   context.DropConstant(1);
   return prepared;
 }

@@ -23,6 +23,7 @@ Sizes SizesOf(absl::Span<const std::int64_t> dims, const Attributes& attributes)
   return sizes;
 }
 
+// The output has the type of the scale, which LayerNormalization wants to be that of the data.
 absl::Status Infer(InferContext& context) {
   const SymDims& in = context.shape(0);
   NPURT_ASSIGN_OR_RETURN(const int axis,
@@ -42,7 +43,7 @@ absl::Status Infer(InferContext& context) {
                                                      ", which does not broadcast to ",
                                                      ShapeString(in)));
   }
-  context.set_output(0, context.dtype(0), in);
+  context.set_output(0, context.dtype(1), in);
   SymDims stats(in.begin(), in.begin() + axis);
   stats.resize(in.size(), 1);
   for (int i = 1; i < context.output_count(); ++i) context.set_output(i, DType::kF32, stats);

@@ -90,14 +90,19 @@ absl::StatusOr<SymbolicSizes> CheckShapes(const Options& o,
 
 absl::Status Infer(InferContext& context) {
   NPURT_ASSIGN_OR_RETURN(const Options o, OptionsOf(context.attributes()));
+  const DType state = context.dtype(context.has_input(kPast) ? kPast : kQ);
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, context.dtype(kQ));
+    if (context.output_count() > 1) context.set_output_unknown(1, state);
+    return absl::OkStatus();
+  }
   const SymDims* shapes[kInputs] = {};
   for (int i = 0; i < context.input_count(); ++i)
     if (context.has_input(i)) shapes[i] = &context.shape(i);
   NPURT_ASSIGN_OR_RETURN(const SymbolicSizes s, CheckShapes(o, shapes));
   context.set_output(0, context.dtype(kQ), {s.batch, s.steps, s.value * Dim(o.q_heads)});
   if (context.output_count() > 1)
-    context.set_output(1, context.dtype(context.has_input(kPast) ? kPast : kQ),
-                       {s.batch, o.kv_heads, s.key, s.value});
+    context.set_output(1, state, {s.batch, o.kv_heads, s.key, s.value});
   return absl::OkStatus();
 }
 
@@ -302,6 +307,7 @@ extern constexpr OpDef kOp = {
                    {"q_num_heads", AttrKind::kInt, true},
                    {"scale", AttrKind::kFloat},
                    {"update_rule", AttrKind::kString}},
+    .any_rank = true,
     .infer = Infer,
     .reference = Reference,
     .prepare = Prepare,

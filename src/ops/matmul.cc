@@ -158,10 +158,11 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
       floats > (std::int64_t{1} << 60))
     return absl::ResourceExhaustedError("B is too large to pack");
   prepared->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  NPURT_ASSIGN_OR_RETURN(prepared->b, context.AllocatePacked(prepared->packed_bytes));
-  for (std::int64_t i = 0; i < matrices; ++i)
-    kernels::PackB(*prepared->gemm, k, n, static_cast<const float*>(b->data()) + i * n * k, n, 1, 1,
-                   prepared->b.as<float>() + i * prepared->packed_floats);
+  NPURT_ASSIGN_OR_RETURN(prepared->b, context.Pack(prepared->packed_bytes, [&](void* data) {
+    for (std::int64_t i = 0; i < matrices; ++i)
+      kernels::PackB(*prepared->gemm, k, n, static_cast<const float*>(b->data()) + i * n * k, n, 1,
+                     1, static_cast<float*>(data) + i * prepared->packed_floats);
+  }));
   context.DropConstant(1);
   return prepared;
 }

@@ -151,10 +151,9 @@ float FloatAt(const Tensor& tensor, std::int64_t i) {
 
 // Column `n` of the weights into its panel.
 void PackColumn(const Options& o, const State& state, std::int64_t n, const std::uint8_t* q,
-                const Tensor& scales, const Tensor* zeros) {
+                const Tensor& scales, const Tensor* zeros, char* packed) {
   const int tile_n = state.nbits->tile_n, per_word = 32 / o.bits;
   const std::int64_t panel = n / tile_n, column = n % tile_n;
-  char* const packed = state.packed.as<char>();
   auto* const words = reinterpret_cast<std::uint32_t*>(packed) + panel * state.layout.panel_words;
   for (std::int64_t k = 0; k < o.k; ++k)
     words[k / per_word * tile_n + column] |= PackedAt(q + n * o.blocks * o.blob, k, o.bits)
@@ -198,10 +197,12 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   if (!kernels::LayOutNbits(*state->nbits, state->problem, &state->layout))
     return absl::ResourceExhaustedError("the weights are too large to pack");
   state->packed_bytes = static_cast<std::size_t>(state->layout.bytes);
-  NPURT_ASSIGN_OR_RETURN(state->packed, context.AllocatePacked(state->packed_bytes));
-  std::memset(state->packed.as<char>(), 0, state->packed_bytes);
-  for (std::int64_t n = 0; n < o.n; ++n)
-    PackColumn(o, *state, n, static_cast<const std::uint8_t*>(b->data()), *scales, zeros);
+  NPURT_ASSIGN_OR_RETURN(state->packed, context.Pack(state->packed_bytes, [&](void* data) {
+    std::memset(data, 0, state->packed_bytes);
+    for (std::int64_t n = 0; n < o.n; ++n)
+      PackColumn(o, *state, n, static_cast<const std::uint8_t*>(b->data()), *scales, zeros,
+                 static_cast<char*>(data));
+  }));
   context.DropConstant(kB);
   context.DropConstant(kScales);
   if (has_zeros) context.DropConstant(kZeros);

@@ -16,16 +16,26 @@ struct Linear {
   std::int64_t rows, features;
   absl::Span<const float> coefficients, intercepts;
 
-  double At(const RunContext& run, std::int64_t n, std::int64_t row) const {
-    double sum = intercepts.empty()
-                     ? 0
-                     : static_cast<double>(intercepts[static_cast<std::size_t>(row)]);
-    for (std::int64_t k = 0; k < features; ++k)
-      sum += RealAt(run, 0, n * features + k) *
-             static_cast<double>(coefficients[static_cast<std::size_t>(row * features + k)]);
+  // `x` has the features of one example.
+  double At(absl::Span<const double> x, std::int64_t row) const {
+    constexpr std::size_t kSums = 8;  // side by side, so that they fill vectors
+    double sums[kSums] = {};
+    const float* c = coefficients.data() + row * features;
+    std::size_t k = 0;
+    for (; k + kSums <= x.size(); k += kSums)
+      for (std::size_t i = 0; i < kSums; ++i) sums[i] += x[k + i] * static_cast<double>(c[k + i]);
+    for (; k < x.size(); ++k) sums[0] += x[k] * static_cast<double>(c[k]);
+    double sum = intercepts.empty() ? 0 : static_cast<double>(intercepts[row]);
+    for (double part : sums) sum += part;
     return sum;
   }
 };
+
+// Example `n` of the input.
+void ReadExample(const RunContext& run, std::int64_t n, std::vector<double>* x) {
+  const auto features = static_cast<std::int64_t>(x->size());
+  for (std::int64_t k = 0; k < features; ++k) (*x)[k] = RealAt(run, 0, n * features + k);
+}
 
 // x has shape [n, features] or [features].
 absl::StatusOr<Linear> LinearOf(const Attributes& attributes, std::int64_t features,
@@ -69,9 +79,12 @@ absl::Status ReferenceRegressor(const RunContext& run, std::int64_t, void*) {
   NPURT_ASSIGN_OR_RETURN(const Linear linear,
                          LinearOf(run.attributes(), run.dims(0).back(), targets));
   std::vector<double> scores(static_cast<std::size_t>(targets));
+  std::vector<double> x(static_cast<std::size_t>(linear.features));
   for (std::int64_t n = 0; n < run.output_dims(0)[0]; ++n) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    ReadExample(run, n, &x);
     for (std::int64_t t = 0; t < targets; ++t)
-      scores[static_cast<std::size_t>(t)] = linear.At(run, n, t);
+      scores[static_cast<std::size_t>(t)] = linear.At(x, t);
     ApplyPostTransform(transform, absl::MakeSpan(scores));
     for (std::int64_t t = 0; t < targets; ++t)
       StoreReal(run, 0, n * targets + t, scores[static_cast<std::size_t>(t)]);
@@ -111,10 +124,13 @@ absl::Status ReferenceClassifier(const RunContext& run, std::int64_t, void*) {
         absl::StrCat(linear.rows, " rows of coefficients for ", classes, " classes"));
   std::vector<double> scores(static_cast<std::size_t>(classes));
   const std::int64_t rows = run.dims(0).size() == 2 ? run.dims(0)[0] : 1;
+  std::vector<double> x(static_cast<std::size_t>(linear.features));
   for (std::int64_t n = 0; n < rows; ++n) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    ReadExample(run, n, &x);
     std::int64_t best;
     if (binary) {
-      double score = linear.At(run, n, 0);
+      double score = linear.At(x, 0);
       best = score > 0 ? 1 : 0;
       const bool alone = transform == PostTransform::kLogistic || transform == PostTransform::kProbit;
       if (alone) ApplyPostTransform(transform, {&score, 1});
@@ -122,7 +138,7 @@ absl::Status ReferenceClassifier(const RunContext& run, std::int64_t, void*) {
       if (!alone) ApplyPostTransform(transform, absl::MakeSpan(scores));
     } else {
       for (std::int64_t c = 0; c < classes; ++c)
-        scores[static_cast<std::size_t>(c)] = linear.At(run, n, c);
+        scores[static_cast<std::size_t>(c)] = linear.At(x, c);
       best = std::max_element(scores.begin(), scores.end()) - scores.begin();
       ApplyPostTransform(transform, absl::MakeSpan(scores));
     }

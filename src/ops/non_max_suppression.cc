@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::non_max_suppression {
 namespace {
@@ -67,6 +68,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   const double least = ScalarAt(run, 4, -INFINITY);
   const std::int64_t n = boxes[1], classes = scores[1];
 
+  Poller poller(run);
   std::vector<std::int64_t> result;
   std::vector<Box> all(static_cast<std::size_t>(n)), kept;
   std::vector<std::pair<double, std::int64_t>> order;
@@ -74,17 +76,20 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
     for (std::int64_t i = 0; i < n; ++i)
       all[static_cast<std::size_t>(i)] = BoxAt(run, b * n + i, center);
     for (std::int64_t c = 0; c < classes; ++c) {
-      NPURT_RETURN_IF_ERROR(run.Poll());
       order.clear();
       for (std::int64_t i = 0; i < n; ++i) {
         const double score = RealAt(run, 1, (b * classes + c) * n + i);
         if (score > least) order.emplace_back(-score, i);
       }
-      std::sort(order.begin(), order.end());  // equal scores: the lower index first
+      std::sort(order.begin(), order.end(), [&](const auto& x, const auto& y) {
+        poller.CountOrThrow(Poller::kComparison);
+        return x < y;  // equal scores: the lower index first
+      });
       kept.clear();
       for (const auto& [score, i] : order) {
         if (static_cast<std::int64_t>(kept.size()) >= wanted) break;
         const Box& box = all[static_cast<std::size_t>(i)];
+        NPURT_RETURN_IF_ERROR(poller.Count(1 + static_cast<std::int64_t>(kept.size())));
         if (std::any_of(kept.begin(), kept.end(),
                         [&](const Box& other) { return Overlap(box, other, iou); }))
           continue;

@@ -35,6 +35,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/attributes.h"
 #include "base/cpu_isa.h"
 #include "base/run_context.h"
@@ -123,7 +124,7 @@ struct Prepared {
   std::size_t packed_bytes = 0;  // memory of packed weights
 };
 
-// Memory for packed weights; freed by its owner. 64-byte aligned.
+// Packed weights, never written again; freed with the last owner. 64-byte aligned.
 struct PackedBuffer {
   std::shared_ptr<void> data;
   template <typename T>
@@ -143,7 +144,10 @@ class PrepareContext {
   virtual IsaSet isa() const = 0;  // what kernels may use here: the CPU's, limited by options
   // reproducibility=isa: only kernels whose bits are the same on every instruction set.
   virtual bool same_bits_on_every_isa() const = 0;
-  virtual absl::StatusOr<PackedBuffer> AllocatePacked(std::size_t bytes) = 0;
+  // Memory for weights in the kernel's order; `fill` writes every byte of it. Programs that pack the same
+  // bytes share one buffer.
+  virtual absl::StatusOr<PackedBuffer> Pack(std::size_t bytes,
+                                            absl::FunctionRef<void(void* data)> fill) = 0;
   // Says that the constant `i` is packed and its original bytes are not read any more in `run`.
   virtual void DropConstant(int i) = 0;
 

@@ -80,7 +80,6 @@ double ZeroPointAt(const RunContext& run, std::int64_t i) {
 }
 
 absl::Status InferQuantize(InferContext& context) {
-  NPURT_RETURN_IF_ERROR(CheckShapes(context));
   const std::int64_t number = context.attributes().Int("output_dtype", 0);
   DType dtype = context.has_input(2) ? context.dtype(2) : DType::kU8;
   if (number != 0) {
@@ -91,6 +90,11 @@ absl::Status InferQuantize(InferContext& context) {
           absl::StrCat("output_dtype is ", number, ", the zero point ", DTypeName(dtype)));
     dtype = named;
   }
+  if (!RanksKnown(context)) {
+    context.set_output_unknown(0, dtype);
+    return absl::OkStatus();
+  }
+  NPURT_RETURN_IF_ERROR(CheckShapes(context));
   context.set_output(0, dtype, context.shape(0));
   return absl::OkStatus();
 }
@@ -309,6 +313,7 @@ extern constexpr OpDef kOps[] = {
                        {"output_dtype", AttrKind::kInt},
                        {"precision", AttrKind::kInt},
                        {"saturate", AttrKind::kInt}},
+        .any_rank = true,
         .infer = InferQuantize,
         .reference = ReferenceQuantize,
         .bind = BindQuantize,

@@ -83,17 +83,17 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   }
   if (!fits) return absl::ResourceExhaustedError("the weights are too large to pack");
   state->packed_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  NPURT_ASSIGN_OR_RETURN(state->packed, context.AllocatePacked(state->packed_bytes));
-
-  // Both lie transposed: a row per gate and number.
-  const auto pack = [&](const Tensor& from, const Part& part, std::int64_t k) {
-    for (int d = 0; d < o.directions; ++d)
-      kernels::PackB(*state->gemm, k, part.columns,
-                     static_cast<const float*>(from.data()) + (d * gates + part.first_row) * k, 1,
-                     k, 1, state->packed.as<float>() + part.offset + d * part.floats);
-  };
-  pack(*w, state->w, input);
-  for (int i = 0; i < state->r_parts; ++i) pack(*r, state->r[i], hidden);
+  NPURT_ASSIGN_OR_RETURN(state->packed, context.Pack(state->packed_bytes, [&](void* data) {
+    // Both lie transposed: a row per gate and number.
+    const auto pack = [&](const Tensor& from, const Part& part, std::int64_t k) {
+      for (int d = 0; d < o.directions; ++d)
+        kernels::PackB(*state->gemm, k, part.columns,
+                       static_cast<const float*>(from.data()) + (d * gates + part.first_row) * k, 1,
+                       k, 1, static_cast<float*>(data) + part.offset + d * part.floats);
+    };
+    pack(*w, state->w, input);
+    for (int i = 0; i < state->r_parts; ++i) pack(*r, state->r[i], hidden);
+  }));
   context.DropConstant(kW);
   context.DropConstant(kR);
   return state;

@@ -1,10 +1,16 @@
 // Reshape: the same elements in the order they have, under the dimensions in `shape` (0: as in the
 // input, -1: what is left).
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
 
 namespace npurt::ops::reshape {
 namespace {
+
+bool HasZero(const SymDims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](Dim d) { return d.Is(0); });
+}
 
 absl::StatusOr<SymDims> OutputDims(const SymDims& in, const SymDims& wanted, bool allow_zero) {
   SymDims out(wanted.size());
@@ -51,6 +57,8 @@ absl::StatusOr<SymDims> OutputDims(const SymDims& in, const SymDims& wanted, boo
     // -1 beside a zero could be anything; zero is what keeps the counts equal.
     if (each == 0 ? count != 0 : count % each != 0) return mismatch();
     out[rest] = each == 0 ? 0 : count / each;
+  } else if (HasZero(in) && HasZero(others)) {
+    out[rest] = 0;  // as above
   } else {
     out[rest] = ProductQuotient(in, others);
   }

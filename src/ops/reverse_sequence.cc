@@ -34,9 +34,11 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
     if (length < 0 || length > times)
       return absl::OutOfRangeError(
           absl::StrCat("sequence ", b, " has length ", length, ", want 0 to ", times));
-    for (std::int64_t t = 0; t < times; ++t)
+    for (std::int64_t t = 0; t < times; ++t) {
+      if (t % 64 == 0) NPURT_RETURN_IF_ERROR(run.Poll());
       CopyElements(run.dtype(0), run.output(0).data, place(b, t), run.input(0).data,
                    place(b, t < length ? length - 1 - t : t), inner);
+    }
   }
   return absl::OkStatus();
 }

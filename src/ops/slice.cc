@@ -177,6 +177,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   Dims index(run.dims(0).size());
   std::int64_t to = 0;
   do {
+    NPURT_RETURN_IF_ERROR(PollAt(run, to));
     std::int64_t from = 0;
     for (std::size_t d = 0; d < index.size(); ++d)
       from += (ranges[d].start + index[d] * ranges[d].step) * strides[d];

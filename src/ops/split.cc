@@ -86,7 +86,9 @@ template <typename Context>
 absl::StatusOr<std::int64_t> PartSize(const Context& context, const Around& a, int i) {
   if (context.has_output(i)) return context.output_dims(i)[static_cast<std::size_t>(a.axis)];
   if (context.has_input(1)) return kInvalidDim;  // read by the caller
-  return npurt::CeilDiv<std::int64_t>(a.dim, context.output_count());
+  const int parts = context.output_count();
+  const auto each = npurt::CeilDiv<std::int64_t>(a.dim, parts);
+  return i + 1 < parts ? each : a.dim - each * (parts - 1);
 }
 
 absl::Status Sum(std::int64_t start, const Around& a) {
@@ -104,9 +106,11 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
     NPURT_RETURN_IF_ERROR(Sum(start + size, a));
     if (run.has_output(i))
       for (std::int64_t o = 0; o < a.outer; ++o)
-        for (std::int64_t k = 0; k < size * a.inner; ++k)
+        for (std::int64_t k = 0; k < size * a.inner; ++k) {
+          NPURT_RETURN_IF_ERROR(PollAt(run, o * size * a.inner + k));
           CopyElements(run.dtype(0), run.output(i).data, o * size * a.inner + k, run.input(0).data,
                        (o * a.dim + start) * a.inner + k, 1);
+        }
     start += size;
   }
   return absl::OkStatus();

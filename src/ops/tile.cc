@@ -48,6 +48,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   Dims index(out.size());
   std::int64_t to = 0;
   do {
+    NPURT_RETURN_IF_ERROR(PollAt(run, to));
     std::int64_t from = 0;
     for (std::size_t d = 0; d < in.size(); ++d) from += index[d] % in[d] * strides[d];
     CopyElements(run.dtype(0), run.output(0).data, to++, run.input(0).data, from, 1);

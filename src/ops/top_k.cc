@@ -2,10 +2,10 @@
 // index comes first. NaN counts as larger than every number.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::top_k {
 namespace {
@@ -63,24 +63,30 @@ struct Reference {
     const std::int64_t inner = ProductOf(in, axis + 1, run.input(0).rank);
     std::vector<T> row(static_cast<std::size_t>(dim));
     std::vector<std::int64_t> order(row.size());
+    Poller poller(run);
     const auto before = [&](std::int64_t i, std::int64_t j) {
+      poller.CountOrThrow(Poller::kComparison);
       const T x = row[static_cast<std::size_t>(i)], y = row[static_cast<std::size_t>(j)];
       if (largest ? Larger(x, y) : Larger(y, x)) return true;
       if (largest ? Larger(y, x) : Larger(x, y)) return false;
       return i < j;
     };
+    const auto in_place = [&](std::int64_t i, std::int64_t j) {
+      poller.CountOrThrow(Poller::kComparison);
+      return i < j;
+    };
     for (std::int64_t o = 0; o < outer; ++o) {
-      NPURT_RETURN_IF_ERROR(run.Poll());
       for (std::int64_t i = 0; i < inner; ++i) {
-        for (std::int64_t d = 0; d < dim; ++d)
+        for (std::int64_t d = 0; d < dim; ++d) {
           row[static_cast<std::size_t>(d)] = run.Load<T>(0, (o * dim + d) * inner + i);
-        std::iota(order.begin(), order.end(), 0);
+          order[static_cast<std::size_t>(d)] = d;
+        }
         const auto middle = order.begin() + k;
         if (k < dim) std::nth_element(order.begin(), middle, order.end(), before);
         if (sorted)
           std::sort(order.begin(), middle, before);
         else
-          std::sort(order.begin(), middle);  // any order will do; this one is the same everywhere
+          std::sort(order.begin(), middle, in_place);  // any order will do; this one is the same everywhere
         for (std::int64_t d = 0; d < k; ++d) {
           const std::int64_t to = (o * k + d) * inner + i;
           const std::int64_t from = order[static_cast<std::size_t>(d)];

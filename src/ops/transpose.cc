@@ -39,6 +39,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   const Dims strides = StridesOf(run.dims(0));
   Dims at(perm.size(), 0);
   for (std::int64_t i = 0; i < run.count(0); ++i) {
+    NPURT_RETURN_IF_ERROR(PollAt(run, i));
     std::int64_t from = 0;
     for (std::size_t a = 0; a < perm.size(); ++a)
       from += at[a] * strides[static_cast<std::size_t>(perm[a])];

@@ -27,6 +27,7 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
   const Slot &in = run.input(0), &out = run.output(0);
   const std::int64_t all_rows = run.count(0) / columns;
   for (std::int64_t r = 0; r < all_rows; ++r) {
+    if (r % 64 == 0) NPURT_RETURN_IF_ERROR(run.Poll());
     const std::int64_t at = r * columns;
     // Upper keeps [i + k, columns), lower keeps [0, i + k].
     const std::int64_t edge = std::clamp<std::int64_t>(r % rows + k + (upper ? 0 : 1), 0, columns);

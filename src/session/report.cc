@@ -239,6 +239,7 @@ std::string CountersJson(const Session& session, const SessionGraph& graph) {
   return Dump(Json{{"runs", session.counters().runs.load()},
                    {"failed_runs", session.counters().failed_runs.load()},
                    {"plans_made", stats.made},
+                   {"layouts_made", stats.layouts},
                    {"plans_reused", stats.reused},
                    {"plans_dropped", stats.dropped},
                    {"plans_cached", stats.count},

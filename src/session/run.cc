@@ -217,6 +217,12 @@ absl::Status Run::Prepare() {
     NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->Find(input_dims_));
   }
   const auto limit = static_cast<std::size_t>(session_->options().Int(Option::arena_max_bytes));
+  // A plan in a layout for larger shapes is given up where memory is bounded.
+  const bool bounded = limit != 0 || own_arena_ != nullptr;
+  const std::size_t bound = own_arena_ != nullptr ? own_arena_bytes_ : limit;
+  if (bounded && plan_->arena_bytes > bound) {
+    NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->MakeExact(input_dims_));
+  }
   if (limit != 0 && plan_->arena_bytes > limit)
     return absl::ResourceExhaustedError(
         absl::StrCat("the run needs ", plan_->arena_bytes,

@@ -51,7 +51,7 @@ Session::Session(const options::Options& options, Hooks hooks)
 
 Session::~Session() {
   {
-    // Programs hold packed weights of allocator_.
+    // Programs hold memory of allocator_.
     MutexLock lock(mutex_);
     graphs_.clear();
   }
@@ -87,6 +87,7 @@ absl::Status Session::Configure() {
   compile_options_.plan_cache_bytes =
       static_cast<std::size_t>(options_.Int(Option::plan_cache_bytes));
   compile_options_.allocator = &allocator_;
+  compile_options_.packed_allocator = hooks_.allocator;
   compile_options_.isa = isa_;
   compile_options_.same_bits_on_every_isa = options_.Text(Option::reproducibility) == "isa";
   compile_options_.fusion = options_.Bool(Option::fusion);
@@ -175,6 +176,7 @@ absl::StatusOr<int> Session::AddGraph(std::shared_ptr<const graph::Graph> source
     return absl::AlreadyExistsError(absl::StrCat("the session has a graph '", name, "'"));
   const std::string base = entry->name;
   for (int i = 2; taken(entry->name); ++i) entry->name = absl::StrCat(base, "_", i);
+  allocator_.Count(memory::Kind::kPacked, entry->compiled.program->packed_bytes);
   graphs_.push_back(std::move(entry));
   return static_cast<int>(graphs_.size()) - 1;
 }
@@ -211,7 +213,7 @@ absl::StatusOr<MemoryNeeds> Session::Memory(
   if (shapes.size() != program.inputs.size())
     return absl::InvalidArgumentError(
         absl::StrCat("got ", shapes.size(), " input shapes, want ", program.inputs.size()));
-  NPURT_ASSIGN_OR_RETURN(const auto plan, entry->plans->Find(shapes));
+  NPURT_ASSIGN_OR_RETURN(const auto plan, entry->plans->MakeExact(shapes));
   MemoryNeeds needs;
   needs.exact = plan->exact;
   needs.arena_bytes = plan->arena_bytes;

@@ -133,6 +133,54 @@ TEST(OperatorTest, MayFinishLaterOnAnotherThread) {
   for (std::thread& thread : scale.later) thread.join();
 }
 
+TEST(OperatorTest, ThatFinishesLaterHoldsUpNoOtherSubmittedRun) {
+  // Each of three runs ends only when all three have started; the session has one thread for them.
+  struct Meeting {
+    std::mutex mutex;
+    std::vector<npurt_op_pending*> here;
+  } meeting;
+  constexpr size_t kRuns = 3;
+  npurt_operator op = npurt_operator_init();
+  op.type = "Meet";
+  op.domain = "test";
+  op.flags = NPURT_OPERATOR_SERIAL;  // says nothing about the time after `compute`
+  op.min_inputs = op.max_inputs = op.min_outputs = op.max_outputs = 1;
+  op.user_data = &meeting;
+  op.compute = [](void* user_data, npurt_op_context* context) -> npurt_status {
+    Meeting& self = *static_cast<Meeting*>(user_data);
+    npurt_status status = npurt_op_set_output(context, 0, npurt_op_input(context, 0), nullptr);
+    npurt_op_pending* pending = nullptr;
+    if (status == NPURT_OK) status = npurt_op_defer(context, &pending, nullptr);
+    if (status != NPURT_OK) return status;
+    const std::lock_guard<std::mutex> lock(self.mutex);
+    self.here.push_back(pending);
+    if (self.here.size() == kRuns)
+      for (npurt_op_pending* one : self.here) npurt_op_finish(one, NPURT_OK, nullptr);
+    return NPURT_OK;
+  };
+  Host host = Make<Host>(npurt_host_create);
+  ASSERT_OK(npurt_host_add_operator(host.get(), &op, nullptr));
+  Builder graph(host.get());
+  graph.Output(graph.Node("Meet", {graph.Input("x", {3})}, "y", {}, "test"));
+  Session session = graph.ToSession("threads = 1\n", host.get());
+  std::vector<RunHandle> runs;
+  std::vector<Future> futures;
+  Value x = Floats({3}, {1, 2, 3});
+  for (size_t i = 0; i < kRuns; ++i) {
+    runs.push_back(NewRun(session));
+    ASSERT_OK(npurt_run_bind_input(runs[i].get(), 0, x.get(), 0, nullptr));
+    futures.push_back(Make<Future>([&](npurt_future** out, npurt_error** error) {
+      return npurt_run_submit(runs[i].get(), nullptr, nullptr, out, error);
+    }));
+  }
+  for (size_t i = 0; i < kRuns; ++i) {
+    int32_t ready = 0;
+    ASSERT_OK(npurt_future_wait(futures[i].get(), 0, &ready, nullptr));
+    EXPECT_OK(npurt_future_result(futures[i].get(), nullptr));
+    EXPECT_EQ(ReadFloats(OutputOf(runs[i]).get()), (std::vector<float>{1, 2, 3}));
+  }
+}
+
 TEST(OperatorTest, WrongCountsAreRefusedWhenTheNodeIsAdded) {
   Scale scale;
   Host host = Make<Host>(npurt_host_create);

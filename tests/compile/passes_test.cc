@@ -116,7 +116,7 @@ TEST(BindTest, ViewsAndConcatNeedNoCopy) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims dims = {2, 64};
   const absl::Span<const std::int64_t> shapes[] = {dims};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   ASSERT_TRUE(plan.ok()) << plan.status();
   int skipped = 0;
   for (const exec::PlannedStep& step : (*plan)->steps) skipped += step.skip;
@@ -131,7 +131,7 @@ TEST(BindTest, DimensionsThatContradictEachOtherAreNamed) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims three = {3}, four = {4};
   const absl::Span<const std::int64_t> shapes[] = {three, four};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(plan.status().message(),
             "input 'y': dimension 'n1' is 4 here and 3 in another input");
@@ -145,7 +145,7 @@ TEST(BindTest, FiveThousandNodesHaveAPlan) {
   const Compiled compiled = CompileFor(b.graph());
   const Dims dims = {100};
   const absl::Span<const std::int64_t> shapes[] = {dims};
-  const auto plan = compiled.binder->MakePlan(shapes, 1);
+  const auto plan = compiled.binder->MakePlan(shapes, 1, true);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE((*plan)->values_bytes, 2u * 448);
 }

@@ -12,6 +12,7 @@
 
 #include "base/cpu_isa.h"
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/winograd/winograd.h"
 #include "support/guarded_buffer.h"
 
 namespace npurt::kernels {
@@ -350,6 +351,56 @@ TEST(PlanConvTest, EmptyOutputsHaveNoTiles) {
   p.batch = 0;
   EXPECT_EQ(PlanConv(p, *SelectGemmKernel(isa::kGeneric)).tiles, 0);
 }
+
+// --- Winograd
+
+const GemmKernel& GemmFor(std::uint32_t needs) { return *SelectGemmKernel(needs); }
+
+void CheckWinograd(const WinogradKernel& kernel, const ConvProblem& p, int variant,
+                   std::mt19937& random) {
+  ASSERT_TRUE(WinogradSuits(p)) << Text(p);
+  const GemmKernel& gemm = GemmFor(kernel.needs);
+  Operands o(p, random);
+  GuardedBuffer<float> weights(Size(PackedWinogradSize(gemm, p)));
+  std::vector<float> plain(Size(p.out_channels * p.in_channels));
+  PackWinogradWeights(gemm, p, o.weights.data(), plain.data(), weights.data());
+  const WinogradTiling tiling = PlanWinograd(p, kernel, gemm);
+  ASSERT_GE(tiling.tiles, 0) << Text(p);
+  const Epilogue e = EpilogueFor(p, o, variant);
+  const WinogradCall call{&p, &tiling, o.image.data(), weights.data(), o.out.data(), e};
+  RunTiles(tiling.tiles, tiling.scratch_bytes, random,
+           [&](std::int64_t tile, float* scratch) { RunWinogradTile(call, tile, scratch); });
+  ExpectPlainResult(p, o, e, kernel.name);
+}
+
+class WinogradCheck : public ::testing::TestWithParam<WinogradKernel> {};
+
+TEST_P(WinogradCheck, MatchesPlainLoops) {
+  const WinogradKernel& kernel = GetParam();
+  NPURT_SKIP_UNLESS_ISA(kernel.needs, kernel.name);
+  std::mt19937 random(8);
+  std::vector<ConvProblem> problems;
+  for (std::int64_t size : {1, 2, 3, 4, 7, 8, 15, 30})
+    problems.push_back(Problem2D(1, 32, 33, size, size + size % 3, 3, 1, 1));
+  problems.push_back(Problem2D(1, 300, 40, 9, 9, 3, 1, 1));    // two blocks of k
+  problems.push_back(Problem2D(1, 32, 270, 14, 14, 3, 1, 0));  // three of output channels
+  problems.push_back(
+      Problem2D(2, 32, 32, 6, 70, 3, 1, 2));  // groups, lines over a panel, wide pads
+  problems.push_back(Problem2D(1, 32, 32, 40, 41, 3, 1, 1));  // several bands
+  problems.back().batch = 2;
+  problems.push_back(Problem2D(1, 32, 32, 12, 12, 3, 1, 1));  // pads at the end only
+  problems.back().pad[1] = problems.back().pad[2] = 0;
+  int variant = 0;
+  for (const ConvProblem& p : problems) {
+    CheckWinograd(kernel, p, variant++, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, WinogradCheck,
+                         ::testing::ValuesIn(kWinogradKernels,
+                                             kWinogradKernels + kWinogradKernelCount),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace npurt::kernels

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "graph/graph.h"
 #include "ops/op_samples.h"
 #include "ops/op_test_harness.h"
 #include "support/count_allocations.h"
@@ -124,7 +125,19 @@ TEST_P(OperatorLaw, ReferenceRunsForEveryTypeInItsSchema) {
     OpOptions options;
     options.reference = true;
     const auto result = RunOp(sample().op, inputs, sample().attributes, sample().outputs, options);
-    EXPECT_TRUE(result.ok()) << TypesText(inputs) << result.status();
+    ASSERT_TRUE(result.ok()) << TypesText(inputs) << result.status();
+    std::vector<ValueType> tensors;
+    std::vector<const ValueType*> types;
+    for (const Value& v : inputs)
+      tensors.push_back(v.is_tensor() ? ValueType::OfTensor(v.tensor().dtype()) : ValueType());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      types.push_back(inputs[i].is_tensor() ? &tensors[i] : nullptr);
+    for (int i = 0; i < sample().outputs; ++i) {
+      const DType implied = SchemaOutputType(op(), i, types);
+      if (implied != DType::kUndefined && (*result)[i].is_tensor()) {
+        EXPECT_EQ((*result)[i].tensor().dtype(), implied) << TypesText(inputs) << "output " << i;
+      }
+    }
   }
 }
 
@@ -214,6 +227,37 @@ TEST_P(OperatorLaw, SymbolicShapesEvaluateToTheProducedOnes) {
         if ((*out.integers)[k].depends_on_run()) continue;
         EXPECT_EQ(ValueOf((*out.integers)[k], values), (*numbers)[k]) << "output " << i;
       }
+    }
+  }
+}
+
+TEST_P(OperatorLaw, TypesAreKnownBeforeRanksAre) {
+  OpOptions plain;
+  plain.reference = true;
+  const auto produced =
+      RunOp(sample().op, sample().inputs, sample().attributes, sample().outputs, plain);
+  if (!produced.ok()) return;
+  std::vector<ValueType> types;
+  std::vector<graph::InferInput> inputs(sample().inputs.size());
+  types.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Value& v = sample().inputs[i];
+    if (v.kind() == ValueKind::kNone) continue;
+    if (!v.is_tensor()) return;
+    types.push_back(ValueType::OfTensor(v.tensor().dtype()));
+    inputs[i].type = &types.back();
+  }
+  DimTable table;
+  const std::vector<bool> names(static_cast<std::size_t>(sample().outputs), true);
+  const absl::InlinedVector<bool, 8> wanted(names.begin(), names.end());
+  const auto inferred =
+      graph::InferNode(op(), sample().attributes, inputs, wanted, &table, "run");
+  ASSERT_TRUE(inferred.ok()) << inferred.status();
+  for (int i = 0; i < sample().outputs; ++i) {
+    const ValueType& type = inferred->outputs[static_cast<std::size_t>(i)].type;
+    EXPECT_EQ(type.kind, (*produced)[i].kind()) << "output " << i;
+    if ((*produced)[i].is_tensor()) {
+      EXPECT_EQ(type.dtype, (*produced)[i].tensor().dtype()) << "output " << i;
     }
   }
 }

@@ -92,11 +92,14 @@ class TestPrepare final : public PrepareContext {
   const Attributes& attributes() const override { return attributes_; }
   IsaSet isa() const override { return options_.isa; }
   bool same_bits_on_every_isa() const override { return options_.same_bits_on_every_isa; }
-  absl::StatusOr<PackedBuffer> AllocatePacked(std::size_t bytes) override {
+  absl::StatusOr<PackedBuffer> Pack(std::size_t bytes,
+                                    absl::FunctionRef<void(void* data)> fill) override {
     void* memory = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{64});
     std::memset(memory, kPoison, bytes);
-    return PackedBuffer{std::shared_ptr<void>(
+    PackedBuffer buffer{std::shared_ptr<void>(
         memory, [](void* p) { ::operator delete(p, std::align_val_t{64}); })};
+    fill(memory);
+    return buffer;
   }
   void DropConstant(int i) override { dropped.push_back(i); }
 
@@ -129,7 +132,7 @@ struct Operand {
 absl::Status ShapeOperand(Operand* o, DType dtype, absl::Span<const std::int64_t> dims,
                           std::size_t skew) {
   NPURT_ASSIGN_OR_RETURN(o->slot.count, ElementCount(dims));
-  if (!BytesOf(dtype, o->slot.count, &o->size) || o->size > (std::size_t{1} << 32))
+  if (!BytesOf(dtype, o->slot.count, &o->size) || o->size > (std::size_t{1} << 26))
     return absl::ResourceExhaustedError("too large for a test");
   o->dims.assign(dims.begin(), dims.end());
   o->slot.dims = o->dims.data();

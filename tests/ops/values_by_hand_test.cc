@@ -127,6 +127,24 @@ TEST(TfIdfTest, RefusesPoolsThatDoNotFit) {
             "ngram_indexes has 3 columns for 2 n-grams");
 }
 
+TEST(SplitTest, NobodyNeedsToReadTheShortLastPart) {
+  for (const bool reference : {false, true}) {
+    OpOptions options;
+    options.reference = reference;
+    options.absent_outputs = {false, true, true};
+    const auto y = RunOp("Split", {I({5}, {1, 2, 3, 4, 5})},
+                         Attrs({{"num_outputs", std::int64_t{3}}}), 3, options);
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(Difference((*y)[0], I({2}, {1, 2})), "");
+  }
+}
+
+TEST(PowTest, AScalarBaseStaysWhereTheResultGoes) {
+  // Both operands become float64: the result takes the place of the first.
+  const auto y = Outputs("Pow", {I({}, {3}), F({4}, {0, 1, 2, 0.5})});
+  EXPECT_EQ(Difference(y[0], I({4}, {1, 3, 9, 1})), "");
+}
+
 TEST(OptimizerTest, MomentumTakesTheWholeGradientInTheFirstUpdate) {
   const auto step = [](std::int64_t t) {
     return Outputs("Momentum", {F({}, {0.1f}), I({}, {t}), F({1}, {1}), F({1}, {2}), F({1}, {3})},

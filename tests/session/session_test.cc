@@ -169,6 +169,49 @@ TEST(SessionTest, PlansAreReusedByShape) {
   EXPECT_EQ(stats.reused, 6);
 }
 
+// present = concat(past, x); y = present * present^T: what a decoder does with its cache.
+std::shared_ptr<graph::Graph> Decoder() {
+  GraphBuilder b;
+  const auto past = b.Input("past", DType::kF32, {-1, 16});
+  const auto x = b.Input("x", DType::kF32, {1, 16});
+  Attributes axis;
+  axis.Set("axis", std::int64_t{0});
+  const auto present = b.Node("Concat", {past, x}, "present", axis);
+  const auto turned = b.Node("Transpose", {present}, "turned");
+  const auto scores = b.Node("Softmax", {b.Node("MatMul", {x, turned}, "scores")}, "weights");
+  b.Output(b.Node("MatMul", {scores, present}, "y"));
+  b.Output(present);
+  return b.Take();
+}
+
+TEST(SessionTest, AGrowingCacheIsPlacedAnewAHandfulOfTimes) {
+  const auto session = NewSession(), reference = NewSession({{"device", "reference"}});
+  ASSERT_TRUE(session->AddGraph(Decoder(), "", {}).ok());
+  ASSERT_TRUE(reference->AddGraph(Decoder(), "", {}).ok());
+  auto run = *session->NewRun(0), check = *reference->NewRun(0);
+  Value past(RandomTensor({1, 16}, 1));
+  for (int i = 0; i < 200; ++i) {
+    const Value x(RandomTensor({1, 16}, 2 + i));
+    for (auto* one : {&run, &check}) {
+      ASSERT_TRUE((*one)->BindInput(0, past).ok());
+      ASSERT_TRUE((*one)->BindInput(1, x).ok());
+      ASSERT_TRUE((*one)->Execute({}).ok());
+    }
+    ExpectNear(run->Output(0)->tensor(), check->Output(0)->tensor(), 1e-5);
+    past = *run->Output(1);
+  }
+  EXPECT_EQ(past.tensor().dims()[0], 201);
+  const auto stats = (*session->GraphAt(0))->plans->stats();
+  EXPECT_EQ(stats.made, 200);
+  EXPECT_LE(stats.layouts, 9);
+  // What a run is told to need is what these shapes need.
+  const Dims shape = {10, 16}, row = {1, 16};
+  const std::vector<absl::Span<const std::int64_t>> shapes = {shape, row};
+  const auto needs = session->Memory(0, shapes);
+  ASSERT_TRUE(needs.ok()) << needs.status();
+  EXPECT_LE(needs->arena_bytes, 4096u);
+}
+
 TEST(SessionTest, ThePlanCacheKeepsToItsBytes) {
   const auto session = NewSession({{"plan_cache_bytes", "1"}});
   ASSERT_TRUE(session->AddGraph(Dense(), "", {}).ok());

@@ -407,12 +407,4 @@ absl::Status MicrosoftRotaryEmbedding(Lowering& l) {
   return absl::OkStatus();
 }
 
-// Without its two graphs it is Attention; with them there is no operator yet.
-absl::Status FlexAttention(Lowering& l) {
-  for (const char* name : {"score_mod", "prob_mod"})
-    if (l.node->attributes.Has(name))
-      return absl::UnimplementedError(absl::StrCat("attribute '", name, "'"));
-  return absl::OkStatus();
-}
-
 }  // namespace npurt::formats::onnx::adapters

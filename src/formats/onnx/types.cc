@@ -48,6 +48,17 @@ void DropDim(ValueType* type, std::int64_t axis) {
     *type = ValueType::OfTensor(type->dtype);
 }
 
+// [batch, heads, rows of q, rows of k], in the type of the softmax.
+ValueType ScoresOf(const OnnxNode& node, const ValueType& q, const ValueType& k) {
+  const bool narrow = q.dtype == DType::kF16 || q.dtype == DType::kBF16;
+  const std::int64_t precision = node.attributes.Int(
+      "softmax_precision", static_cast<std::int64_t>(narrow ? DType::kF32 : q.dtype));
+  const DType dtype = IsDType(static_cast<int>(precision)) ? static_cast<DType>(precision) : q.dtype;
+  if (!q.has_rank || !k.has_rank || q.dims.size() != 4 || k.dims.size() != 4)
+    return ValueType::OfTensor(dtype);
+  return ValueType::OfTensor(dtype, {q.dims[0], q.dims[1], q.dims[2], k.dims[2]});
+}
+
 BodyInput Scalar(DType dtype) { return {ValueType::OfTensor(dtype, {}), false}; }
 
 }  // namespace
@@ -97,6 +108,8 @@ std::vector<BodyInput> BodyInputsOf(const OnnxNode& node, const graph::Graph& gr
     return node.inputs[i] >= 0 ? graph.value(node.inputs[i]).type
                                : ValueType::OfTensor(DType::kUndefined);
   };
+  if (node.domain == "ai.onnx.preview" && node.type == "FlexAttention" && node.inputs.size() >= 2)
+    return {{ScoresOf(node, outer(0), outer(1)), false}};
   if (!node.domain.empty()) return inputs;
   if (node.type == "Loop") {
     inputs = {Scalar(DType::kI64), Scalar(DType::kBool)};

@@ -30,8 +30,8 @@ absl::StatusOr<ValueType> GraphInputType(const TypeProto& proto, const std::stri
 // The same for a subgraph; `given` may be null. `name` is unique among all graphs of the model.
 absl::StatusOr<ValueType> BodyInputType(const TypeProto& proto, const BodyInput* given,
                                         const std::string& name, graph::Graph& graph);
-// The inputs of the subgraphs of `node` (Loop, Scan, SequenceMap; none for others), a node of
-// `graph`.
+// The inputs of the subgraphs of `node` (Loop, Scan, SequenceMap, FlexAttention; none for others), a
+// node of `graph`.
 std::vector<BodyInput> BodyInputsOf(const OnnxNode& node, const graph::Graph& graph);
 // INVALID_ARGUMENT if the declared type of an output contradicts the inferred one.
 absl::Status CheckDeclared(const TypeProto& declared, const ValueType& found);

@@ -13,8 +13,8 @@ namespace {
 
 std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
 
-// Floats of a tile's pixels are gathered in rows of an odd number of cache lines, so that the lines
-// of one column of rows spread over all sets of a cache.
+// Results of a tile lie in rows of an odd number of cache lines, so that the lines of one column of
+// rows spread over all sets of a cache.
 std::int64_t BlockStride(std::int64_t pixels) {
   const std::int64_t lines = CeilDiv(pixels, 16);
   return (lines | 1) * 16;
@@ -185,7 +185,8 @@ ConvTiling PlanConv(const ConvProblem& p, const GemmKernel& kernel) {
   if (f.tap_count > 1 && f.tap_count <= t.k_block) t.k_block -= t.k_block % f.tap_count;
   t.block_stride = BlockStride(t.tile_pixels);
   // Copies may run over a line's end by up to a vector; the next line mends that.
-  std::int64_t floats = t.k_block * t.block_stride + 16;
+  t.line_offset = t.k_block * t.tile_pixels;
+  std::int64_t floats = t.line_offset + RoundUp(t.tile_pixels + kGatherSlack, 16);
   if (p.transposed) {
     t.result_offset = floats;
     floats += RoundUp(std::min(t.tile_rows, p.out_channels) * t.block_stride, 16);
@@ -249,7 +250,7 @@ void RunConvTile(const ConvCall& call, std::int64_t tile, void* scratch) {
   float* out = call.out + (n * p.groups * p.out_channels + channel) * out_plane;
 
   // Reading the image in place pays while few rows use what a copy would put side by side.
-  const bool gather = !direct || rows >= 6 * mr;
+  const bool gather = !direct || rows >= 3 * mr;
   const std::int64_t width = RoundUp(pixels, nr);
   float* const block = static_cast<float*>(scratch);
   float* const result = p.transposed ? block + t.result_offset : out + first;
@@ -291,11 +292,11 @@ void RunConvTile(const ConvCall& call, std::int64_t tile, void* scratch) {
     args.last = k + 1 == blocks;
     if (gather && args.k > 0)
       GatherBlock(seen, staged ? &stage : nullptr, block + t.stage_offset, image, k0, args.k, first,
-                  pixels, width, t.block_stride, block);
+                  pixels, width, {block, nr, t.k_block * nr, block + t.line_offset});
     for (std::int64_t col = 0; col < pixels; col += nr) {
       args.cols = static_cast<int>(std::min(nr, pixels - col));
-      args.b = gather ? block + col : image + k0 * in_plane + first + col;
-      args.b_stride = gather ? t.block_stride : in_plane;
+      args.b = gather ? block + col * t.k_block : image + k0 * in_plane + first + col;
+      args.b_stride = gather ? nr : in_plane;
       args.b_is_panel = gather;
       for (std::int64_t r = 0; r < rows; r += mr) {
         args.rows = static_cast<int>(std::min(mr, rows - r));

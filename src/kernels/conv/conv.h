@@ -55,7 +55,8 @@ struct ConvTiling {
   // For RunConvTile.
   std::int64_t phases = 0, tile_rows = 0, tiles_m = 0, tile_pixels = 0, tiles_n = 0;
   std::int64_t k_block = 0;                          // most of k at a time
-  std::int64_t block_stride = 0;                     // floats between rows of the gathered block
+  std::int64_t block_stride = 0;                     // floats between rows of a transposed result
+  std::int64_t line_offset = 0;                      // in the scratch, in floats
   std::int64_t result_offset = 0, stage_offset = 0;  // in the scratch, in floats
   bool staged = false;
 };

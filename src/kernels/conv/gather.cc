@@ -103,7 +103,8 @@ void CopyOver(const float* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; i += 4) StoreFour(LoadFour(from + i), to + i);
 }
 
-// Elements [0, count) of a line of the image seen from `first` on in steps, zeros outside it.
+}  // namespace
+
 void CopyLine(const float* line, std::int64_t width, std::int64_t first, std::int64_t step,
               std::int64_t count, float* to) {
   std::int64_t low = 0, high = 0;
@@ -118,6 +119,8 @@ void CopyLine(const float* line, std::int64_t width, std::int64_t first, std::in
   if (high > low) CopyStrided(line + first + low * step, step, high - low, to + low);
   ZeroOver(to + high, count - high);
 }
+
+namespace {
 
 // One row of the gathered block: `plane` of the image, or of the stage, seen through one tap.
 // Pixels [first, first + count), then zeros up to `width`.
@@ -266,7 +269,7 @@ void FillStage(const ConvPhase& f, const ConvStage& s, const float* image, std::
 // Rows [k, k + count) of the right operand.
 void GatherBlock(const ConvPhase& f, const ConvStage* stage, float* staged, const float* image,
                  std::int64_t k, std::int64_t count, std::int64_t first, std::int64_t pixels,
-                 std::int64_t width, std::int64_t stride, float* to) {
+                 std::int64_t width, const GatherTarget& to) {
   std::int64_t channel_size = f.in[0] * f.in[1] * f.in[2];
   const std::int64_t channel = k / f.tap_count;
   const float* plane = image + channel * channel_size;
@@ -279,15 +282,19 @@ void GatherBlock(const ConvPhase& f, const ConvStage* stage, float* staged, cons
   tap[2] = k % f.taps[2];
   tap[1] = k / f.taps[2] % f.taps[1];
   tap[0] = k / f.taps[2] / f.taps[1] % f.taps[0];
-  for (std::int64_t i = 0; i < count; ++i, to += stride) {
+  const std::size_t row = static_cast<std::size_t>(to.columns) * sizeof(float);
+  for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t offset[kConvRank];
     for (int d = 0; d < kConvRank; ++d) offset[d] = f.tap_first[d] + tap[d] * f.tap_step[d];
     if (stage != nullptr) {
-      GatherFromStage(f, *stage, plane, offset, first, pixels, to);
+      GatherFromStage(f, *stage, plane, offset, first, pixels, to.line);
     } else {
-      GatherFromImage(f, plane, offset, first, pixels, to);
+      GatherFromImage(f, plane, offset, first, pixels, to.line);
     }
-    ZeroOver(to + pixels, width - pixels);
+    ZeroOver(to.line + pixels, width - pixels);
+    float* panel = to.panels + i * to.columns;
+    for (std::int64_t c = 0; c < width; c += to.columns, panel += to.panel)
+      std::memcpy(panel, to.line + c, row);
     if (++tap[2] == f.taps[2]) {
       tap[2] = 0;
       if (++tap[1] == f.taps[1]) {

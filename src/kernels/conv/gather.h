@@ -59,16 +59,27 @@ void BoxOf(const ConvPhase& phase, std::int64_t first, std::int64_t count,
 // Copies run over a line's end by up to this many floats: buffers end that much later.
 inline constexpr std::int64_t kGatherSlack = 16;
 
+// Elements [0, count) of a line of the image seen from `first` on in steps, zeros outside it.
+void CopyLine(const float* line, std::int64_t width, std::int64_t first, std::int64_t step,
+              std::int64_t count, float* to);
+
 // Channels [0, channels) of `image` into `to`, padded.
 void FillStage(const ConvPhase& phase, const ConvStage& stage, const float* image,
                std::int64_t channels, float* to);
 
+// Where a block of the right operand goes: panels of `columns` pixels, each with its k one after
+// another, as the matrix kernels read them.
+struct GatherTarget {
+  float* panels;
+  std::int64_t columns;  // of a panel
+  std::int64_t panel;    // floats from one to the next
+  float* line;           // for one row of all panels, and kGatherSlack more
+};
 // Rows [k, k + count) of the right operand: pixels [first, first + pixels), then zeros up to
-// `width`; rows lie `stride` floats apart. Through `stage` (its memory is `staged`) unless that is
-// null.
+// `width`, whole panels. Through `stage` (its memory is `staged`) unless that is null.
 void GatherBlock(const ConvPhase& phase, const ConvStage* stage, float* staged, const float* image,
                  std::int64_t k, std::int64_t count, std::int64_t first, std::int64_t pixels,
-                 std::int64_t width, std::int64_t stride, float* to);
+                 std::int64_t width, const GatherTarget& to);
 
 // Puts `rows` x `pixels` finished values where a phase of a transposed convolution has its outputs.
 void ScatterPhase(const ConvProblem& problem, const ConvPhase& phase, const float* from,

@@ -490,6 +490,13 @@ void RunElementwiseTile(const ElementwiseChain& chain, const ElementwisePlan& pl
                      ? static_cast<char*>(out[step.output]) + pos * step.width
                      : slots + static_cast<std::size_t>(step.slot) * plan.slot_bytes;
       args.count = plan.scalars >> result & 1 ? 1u : static_cast<std::size_t>(n);
+      // The result may lie where a scalar operand does, which every element still reads.
+      alignas(8) char held[3][8];
+      for (int k = 0; k < step.operands && args.count > 1; ++k) {
+        if ((args.scalars >> k & 1) == 0 || args.in[k] != args.out) continue;
+        std::memcpy(held[k], args.in[k], sizeof held[k]);
+        args.in[k] = held[k];
+      }
       args.params = step.params;
       step.run(args);
       registers[result] = args.out;

@@ -150,6 +150,16 @@ GemmTiling PlanGemm(const GemmProblem& p, const GemmKernel& kernel) {
       rows = std::max(least_rows, rows / 2);
     }
   }
+  // Sums over very many products: a run is asked to stop between tiles only, so that a tile must not
+  // take more than some milliseconds, even if it is slower then.
+  constexpr double kMostFlops = 2e8;
+  while (!thin && (rows > mr || cols > nr) &&
+         flops_per_element * static_cast<double>(rows) * static_cast<double>(cols) > kMostFlops) {
+    if (cols > nr && cols >= rows)
+      cols = std::max(nr, cols / 2);
+    else
+      rows = std::max(mr, rows / 2);
+  }
   t.tiles_m = CeilDiv(p.m, rows);
   t.tiles_n = CeilDiv(p.n, cols);
   // Even shares, in whole panels.

@@ -54,7 +54,15 @@ void DivideRow(const PoolKernel& kernel, const PoolPlan& plan, std::int64_t oute
   for (std::int64_t i = 0; i < n;) {
     const std::int64_t count = CountOf(plan, axis, i);
     std::int64_t end = i + 1;
-    while (end < n && CountOf(plan, axis, end) == count) ++end;
+    if (count == plan.shape.window[axis]) {
+      // Windows are whole up to the last that ends inside.
+      const PoolShape& s = plan.shape;
+      const std::int64_t high = s.in[axis] + (plan.count_include_pad ? s.pad_end[axis] : 0);
+      const std::int64_t last = high - 1 - (s.window[axis] - 1) * s.dilation[axis];
+      end = std::clamp((last + s.pad_begin[axis]) / s.stride[axis] + 1, end, n);
+    } else {
+      while (end < n && CountOf(plan, axis, end) == count) ++end;
+    }
     const float factor =
         static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(outer * count, 1)));
     kernel.scale(out + i, static_cast<std::size_t>(end - i), factor);

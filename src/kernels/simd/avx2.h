@@ -235,6 +235,13 @@ inline F32 EvenOf(F32 low, F32 high) {
   const __m256 pairs = _mm256_shuffle_ps(low.v, high.v, 0x88);
   return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8))};
 }
+// Elements of a and b by turns: the first half of both, and the second.
+inline F32 ZipLow(F32 a, F32 b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x20)};
+}
+inline F32 ZipHigh(F32 a, F32 b) {
+  return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v), 0x31)};
+}
 // base[index[i]] per lane.
 inline F32 Gather(const float* base, I32 index) { return {_mm256_i32gather_ps(base, index.v, 4)}; }
 // Bytes as int32.

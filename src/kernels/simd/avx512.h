@@ -229,6 +229,16 @@ inline F32 EvenOf(F32 low, F32 high) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return {_mm512_permutex2var_ps(low.v, even, high.v)};
 }
+// Elements of a and b by turns: the first half of both, and the second.
+inline F32 ZipLow(F32 a, F32 b) {
+  const __m512i turns = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return {_mm512_permutex2var_ps(a.v, turns, b.v)};
+}
+inline F32 ZipHigh(F32 a, F32 b) {
+  const __m512i turns =
+      _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return {_mm512_permutex2var_ps(a.v, turns, b.v)};
+}
 // base[index[i]] per lane.
 inline F32 Gather(const float* base, I32 index) { return {_mm512_i32gather_ps(index.v, base, 4)}; }
 // Bytes as int32.

@@ -309,6 +309,9 @@ struct I32 {
 inline F32 EvenOf(F32 low, F32 high) {
   return {FloatVector{low.v[0], low.v[2], high.v[0], high.v[2]}};
 }
+// Elements of a and b by turns: the first half of both, and the second.
+inline F32 ZipLow(F32 a, F32 b) { return {FloatVector{a.v[0], b.v[0], a.v[1], b.v[1]}}; }
+inline F32 ZipHigh(F32 a, F32 b) { return {FloatVector{a.v[2], b.v[2], a.v[3], b.v[3]}}; }
 // base[index[i]] per lane.
 inline F32 Gather(const float* base, I32 index) {
   float lanes[F32::kWidth];

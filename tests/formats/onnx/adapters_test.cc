@@ -199,6 +199,46 @@ TEST(AdaptersTest, RotatesBeforeKeysAreKept) {
               HasSubstr("attribute 'sliding_window_cache'"));
 }
 
+// FlexAttention with `body` as its score_mod, over q of the given heads.
+std::string LowerFlex(const build::Graph& body, int heads,
+                      std::vector<std::string> attributes = {}) {
+  attributes.push_back(build::GraphAttribute("score_mod", body.bytes()));
+  build::Graph graph;
+  graph.Input("q", build::kFloat, {2, heads, "rows", 16})
+      .Input("k", build::kFloat, {2, 2, "keys", 16})
+      .Input("v", build::kFloat, {2, 2, "keys", 8})
+      .Input("bias", build::kFloat, {"keys"})
+      .Node("FlexAttention", {"q", "k", "v"}, {"y"},
+            {.name = "n", .domain = "ai.onnx.preview", .attributes = std::move(attributes)})
+      .Output("y");
+  const auto model = ReadModelFromMemory(
+      build::Model(graph, {.opset = 26, .more_opsets = {{"ai.onnx.preview", 1}}}), "", nullptr);
+  return model.ok() ? graph::ToText(*model->graph) : model.status().ToString();
+}
+
+TEST(AdaptersTest, WhatFlexAttentionDoesToScoresStandsInTheGraph) {
+  build::Graph body;
+  body.Input("s", build::kFloat, {"b", "h", "r", "k"}).Node("Add", {"s", "bias"}, {"t"}).Output("t");
+  const std::string text = LowerFlex(body, 4);
+  EXPECT_THAT(text, HasSubstr("const %y/scale = float32[] {0.25}"));
+  EXPECT_THAT(text, HasSubstr("%y/Add = Add(%y/MatMul, %bias)"));
+  EXPECT_THAT(text, HasSubstr("Softmax(%y/Add) [axis = -1]"));
+  EXPECT_THAT(text, HasSubstr("int64[5] {1, 1, 2, 1, 1}"));
+  EXPECT_THAT(text, HasSubstr("# float32[2, 4, rows, 8]"));
+  EXPECT_THAT(LowerFlex(body, 2), Not(HasSubstr("Expand")));
+  EXPECT_THAT(LowerFlex(body, 3), HasSubstr("3 heads of Q cannot share 2 heads of K"));
+  EXPECT_THAT(LowerFlex(body, 4, {build::IntAttribute("softmax_precision", 7)}),
+              HasSubstr("is int64[2, 4, rows, keys], the file declares float32"));
+}
+
+TEST(AdaptersTest, FlexAttentionRefusesScoresOfAnotherShape) {
+  build::Graph body;
+  body.Input("s", build::kFloat, {"b", "h", "r", "k"})
+      .Node("ReduceMax", {"s"}, {"t"}, {.attributes = {build::IntAttribute("keepdims", 0)}})
+      .Output("t");
+  EXPECT_THAT(LowerFlex(body, 4), HasSubstr("'score_mod' makes"));
+}
+
 // Every adapter must look before it reads: files leave out what they like.
 TEST(AdaptersTest, NoAdapterTrustsItsOperands) {
   static constexpr int kAny = 1'000;

@@ -1,0 +1,221 @@
+// WidenHalf: a device that cannot compute in float16 and bfloat16 computes in float32 what the
+// graph says of them.
+//
+// A node is widened if each of its half operands is of a type that the operator's schema leaves
+// open: it then reads and makes float32 twins of the values. Constants get their twin here. A Cast
+// stands where a value changes width: behind inputs, before outputs and kept values, around nodes
+// that are not widened (their schema or meaning needs the narrow type) and at subgraphs, whose
+// boundaries stay as declared. Nodes that only move bytes stay narrow until they meet a value that
+// is wide.
+#include <algorithm>
+
+#include "compile/compile.h"
+
+namespace npurt::compile {
+namespace {
+
+using graph::Graph;
+using graph::kNone;
+using graph::Node;
+using graph::NodeId;
+using graph::ValueId;
+
+constexpr DTypeSet kHalf = DTypes(DType::kF16, DType::kBF16);
+
+enum class Kind {
+  kMoves,   // values as they are
+  kRounds,  // its result is what it is because of its declared type; its input may be wide
+  kNarrow,  // its input is what it is because of its declared type
+};
+struct Special {
+  absl::string_view op;
+  Kind kind;
+};
+constexpr Special kSpecial[] = {
+    {"BitCast", Kind::kNarrow},        {"Cast", Kind::kRounds},
+    {"CastLike", Kind::kNarrow},       {"CenterCropPad", Kind::kMoves},
+    {"Compress", Kind::kMoves},        {"Concat", Kind::kMoves},
+    {"DepthToSpace", Kind::kMoves},    {"DequantizeLinear", Kind::kNarrow},
+    {"Expand", Kind::kMoves},          {"Flatten", Kind::kMoves},
+    {"Gather", Kind::kMoves},          {"GatherElements", Kind::kMoves},
+    {"GatherND", Kind::kMoves},        {"HostCall", Kind::kNarrow},
+    {"Identity", Kind::kMoves},        {"QuantizeLinear", Kind::kNarrow},
+    {"Reshape", Kind::kMoves},         {"ReverseSequence", Kind::kMoves},
+    {"ScatterElements", Kind::kMoves}, {"ScatterND", Kind::kMoves},
+    {"Shape", Kind::kMoves},           {"Size", Kind::kMoves},
+    {"Slice", Kind::kMoves},           {"SpaceToDepth", Kind::kMoves},
+    {"Split", Kind::kMoves},           {"Squeeze", Kind::kMoves},
+    {"TensorScatter", Kind::kMoves},   {"Tile", Kind::kMoves},
+    {"Transpose", Kind::kMoves},       {"Trilu", Kind::kMoves},
+    {"Unique", Kind::kNarrow},         {"Unsqueeze", Kind::kMoves},
+    {"Where", Kind::kMoves},
+};
+
+const Special* FindSpecial(absl::string_view op) {
+  const auto* found = std::find_if(std::begin(kSpecial), std::end(kSpecial),
+                                   [op](const Special& special) { return special.op == op; });
+  return found == std::end(kSpecial) ? nullptr : found;
+}
+
+// The type variable of operand `i` of `params`, or null.
+const ops::TypeVar* VariableOf(const ops::OpDef& op, absl::Span<const ops::Param> params,
+                               std::size_t i) {
+  std::size_t count = 0;
+  while (count < params.size() && params[count].name != nullptr) ++count;
+  if (count == 0) return nullptr;
+  const ops::Param& param = params[std::min(i, count - 1)];
+  for (const ops::TypeVar& variable : op.types)
+    if (variable.name != nullptr && absl::string_view(variable.name) == param.type)
+      return &variable;
+  return nullptr;
+}
+
+class Widener {
+ public:
+  explicit Widener(PassContext& context)
+      : context_(context),
+        graph_(context.graph),
+        wide_(static_cast<std::size_t>(context.graph.value_count()), kNone) {}
+
+  absl::StatusOr<int> Run() {
+    NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
+    int changes = 0;
+    for (NodeId id : order) {
+      const Special* special = FindSpecial(graph_.node(id).op->name);
+      if (special != nullptr && special->kind == Kind::kNarrow) continue;
+      if (special != nullptr && special->kind == Kind::kRounds) {
+        ReadWide(id);
+      } else if ((special == nullptr || MeetsWide(id)) && MayWiden(graph_.node(id))) {
+        NPURT_RETURN_IF_ERROR(Widen(id));
+        ++changes;
+      }
+    }
+    NarrowAgain();
+    return changes;
+  }
+
+ private:
+  bool IsHalf(ValueId id) const {
+    if (id == kNone) return false;
+    const ValueType& type = graph_.value(id).type;
+    return type.kind == ValueKind::kTensor && Contains(kHalf, type.dtype);
+  }
+  ValueId WideOf(ValueId id) const {
+    return id != kNone && static_cast<std::size_t>(id) < wide_.size()
+               ? wide_[static_cast<std::size_t>(id)]
+               : kNone;
+  }
+
+  // A value that it reads was made wide; constants and casts of inputs do not count.
+  bool MeetsWide(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId in) {
+      return WideOf(in) != kNone && !graph_.value(in).is_constant() &&
+             graph_.value(in).producer == kNone && !graph_.value(in).is_input;
+    });
+  }
+
+  bool MayWiden(const Node& node) const {
+    if (graph::EffectsOf(node) != ops::kPure) return false;
+    for (const Attribute& attribute : node.attributes.all())
+      if (std::holds_alternative<std::shared_ptr<const Subgraph>>(attribute.value)) return false;
+    const ops::OpDef& op = *node.op;
+    absl::InlinedVector<const ops::TypeVar*, 4> open;  // that become float32
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNone) continue;
+      if (graph_.value(node.inputs[i]).type.kind != ValueKind::kTensor) return false;
+      if (!IsHalf(node.inputs[i])) continue;
+      const ops::TypeVar* variable = VariableOf(op, op.inputs, i);
+      if (variable == nullptr || !Contains(variable->allowed, DType::kF32)) return false;
+      open.push_back(variable);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNone) continue;
+      if (graph_.value(node.outputs[i]).type.kind != ValueKind::kTensor) return false;
+      if (!IsHalf(node.outputs[i])) continue;
+      const ops::TypeVar* variable = VariableOf(op, op.outputs, i);
+      if (std::find(open.begin(), open.end(), variable) == open.end()) return false;
+    }
+    return !open.empty();
+  }
+
+  ValueId NewTwin(ValueId id) {
+    ValueType type = graph_.value(id).type;
+    type.dtype = DType::kF32;
+    // The name of a value that stays observable is its own.
+    const ValueId twin = graph_.AddRawValue(
+        context_.MayVanish(id) ? graph_.value(id).name : std::string(), std::move(type));
+    graph_.mutable_value(twin).origins = graph_.value(id).origins;
+    return twin;
+  }
+
+  // The same value as float32.
+  absl::StatusOr<ValueId> Twin(ValueId id) {
+    ValueId& twin = wide_[static_cast<std::size_t>(id)];
+    if (twin != kNone) return twin;
+    twin = NewTwin(id);
+    if (graph_.value(id).is_constant()) {
+      const Tensor narrow = graph_.value(id).constant;
+      NPURT_ASSIGN_OR_RETURN(Tensor wide, Tensor::Create(DType::kF32, narrow.dims()));
+      DispatchDType<kHalf>(narrow.dtype(), [&](auto type) {
+        for (std::int64_t i = 0; i < narrow.element_count(); ++i)
+          wide.set(i, static_cast<float>(narrow.at<decltype(type)>(i)));
+      });
+      graph_.mutable_value(twin).constant = std::move(wide);
+    } else {
+      AddCast(id, twin);
+    }
+    return twin;
+  }
+
+  void AddCast(ValueId from, ValueId to) {
+    Attributes attributes;
+    attributes.Set("to", static_cast<std::int64_t>(graph_.value(to).type.dtype));
+    const NodeId producer = graph_.value(from).producer;
+    const NodeId cast = graph_.AddRawNode(ops::FindOp("Cast"), "", {from}, {to}, attributes);
+    if (producer != kNone) graph_.MergeOrigins(cast, producer);
+  }
+
+  absl::Status Widen(NodeId id) {
+    for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+      const ValueId in = graph_.node(id).inputs[i];
+      if (!IsHalf(in)) continue;
+      NPURT_ASSIGN_OR_RETURN(const ValueId twin, Twin(in));
+      graph_.SetInput(id, static_cast<int>(i), twin);
+    }
+    for (std::size_t i = 0; i < graph_.node(id).outputs.size(); ++i) {
+      const ValueId out = graph_.node(id).outputs[i];
+      if (!IsHalf(out)) continue;
+      const ValueId twin = NewTwin(out);
+      graph_.mutable_value(out).producer = kNone;
+      graph_.SetProducer(twin, id, static_cast<int>(i));
+      wide_[static_cast<std::size_t>(out)] = twin;
+      moved_.push_back(out);
+    }
+    return absl::OkStatus();
+  }
+
+  // A Cast reads what is wide without rounding it first.
+  void ReadWide(NodeId id) {
+    if (!MeetsWide(id)) return;
+    graph_.SetInput(id, 0, WideOf(graph_.node(id).inputs[0]));
+  }
+
+  // Who still wants the narrow value gets it from its twin.
+  void NarrowAgain() {
+    for (ValueId id : moved_)
+      if (!graph_.value(id).uses.empty() || !context_.MayVanish(id))
+        AddCast(wide_[static_cast<std::size_t>(id)], id);
+  }
+
+  PassContext& context_;
+  Graph& graph_;
+  std::vector<ValueId> wide_;   // by narrow value
+  std::vector<ValueId> moved_;  // whose producers make their twins
+};
+
+}  // namespace
+
+absl::StatusOr<int> WidenHalf(PassContext& context) { return Widener(context).Run(); }
+
+}  // namespace npurt::compile
