@@ -1,8 +1,9 @@
 // Errors: npurt_error and npurt_text, the two objects that carry words out.
 //
 // An error and its causes are one block of memory, so that making it can fail in one place only;
-// then a static object stands in. The text of a cause is the end of the text of what it led to. Node, operator and tensor are read from the text, whose form `where: what` is
-// the same everywhere: Node::Where writes "Conv node 'conv1'" or "Conv node of 'y'", others "input
+// then a static object stands in. The text of a cause is the end of the text of what it led to.
+// Node, operator and tensor are read from the text, whose form `where: what` is the same
+// everywhere: Node::Where writes "Conv node 'conv1'" or "Conv node of 'y'", others "input
 // 'x'".
 
 #include <cstdlib>

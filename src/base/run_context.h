@@ -28,7 +28,7 @@ struct Slot {
   DType dtype = DType::kUndefined;
   ValueKind kind = ValueKind::kNone;  // kNone: an optional operand that is absent
   Value* value = nullptr;             // sequences, optionals, maps; owned by the frame
-  mutable std::uint32_t accesses = 0;  // by Load and Store, see there; roughly, if threads share it
+  mutable std::uint32_t accesses = 0;  // by Load and Store, see there
 };
 
 // What Load and Store throw when the run is to stop. The runtime catches it around each tile.
@@ -131,9 +131,9 @@ class RunContext {
   T* out(int i) const {
     return static_cast<T*>(outputs_[i]->data);
   }
-  // Element `index` of an operand in row-major order, any alignment. T may be std::string. Both poll now
-  // and then, so that no element loop, however long, keeps a run from being cancelled: they throw
-  // RunStopped, which passes through operators as bad_alloc does.
+  // Element `index` of an operand in row-major order, any alignment. T may be std::string. In steps of
+  // one tile both poll now and then, so that no element loop, however long, keeps a run from being
+  // cancelled: they throw RunStopped, which passes through operators as bad_alloc does.
   template <typename T>
   T Load(int i, std::int64_t index) const {
     CountAccess(*inputs_[i]);
@@ -213,16 +213,18 @@ class RunContext {
   const DType* declared_ = nullptr;
   const DType* declared_inputs_ = nullptr;
   std::int32_t node_ = 0;
+  // The step is one tile of one thread. Only then accesses are counted: steps of many tiles are polled
+  // between them, and their participants would take the counters from each other's caches.
+  bool counts_accesses_ = false;
   RunServices* services_ = nullptr;
 
  private:
   static constexpr std::uint32_t kAccessesPerPoll = 1 << 15;
 
-  // One counter per operand, because counting makes each access wait for the one before.
+  // A counter for each operand, because counting makes an access wait for the one before.
   void CountAccess(const Slot& slot) const {
-    const std::uint32_t n = __atomic_load_n(&slot.accesses, __ATOMIC_RELAXED) + 1;
-    __atomic_store_n(&slot.accesses, n, __ATOMIC_RELAXED);
-    if (__builtin_expect(n % kAccessesPerPoll == 0, 0)) PollOrThrow();
+    if (counts_accesses_ && __builtin_expect(++slot.accesses % kAccessesPerPoll == 0, 0))
+      PollOrThrow();
   }
   void PollOrThrow() const;
 };

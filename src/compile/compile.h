@@ -81,8 +81,12 @@ using PassFn = absl::StatusOr<int> (*)(PassContext& context);
 absl::StatusOr<int> FoldConstants(PassContext& context);
 absl::StatusOr<int> RemoveNoOps(PassContext& context);
 absl::StatusOr<int> RemoveUnused(PassContext& context);
+absl::StatusOr<int> MergeEqualNodes(PassContext& context);
 absl::StatusOr<int> WidenHalf(PassContext& context);
 absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
+absl::StatusOr<int> FuseAttention(PassContext& context);
+absl::StatusOr<int> FuseNorms(PassContext& context);
+absl::StatusOr<int> FuseGelu(PassContext& context);
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 

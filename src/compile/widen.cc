@@ -1,11 +1,12 @@
-// WidenHalf: a device that cannot compute in float16 and bfloat16 computes in float32 what the graph
-// says of them.
+// WidenHalf: a device that cannot compute in float16 and bfloat16 computes in float32 what the
+// graph says of them.
 //
-// A node is widened if each of its half operands is of a type that the operator's schema leaves open:
-// it then reads and makes float32 twins of the values. Constants get their twin here. A Cast stands
-// where a value changes width: behind inputs, before outputs and kept values, around nodes that are not
-// widened (their schema or meaning needs the narrow type) and at subgraphs, whose boundaries stay as
-// declared. Nodes that only move bytes stay narrow until they meet a value that is wide.
+// A node is widened if each of its half operands is of a type that the operator's schema leaves
+// open: it then reads and makes float32 twins of the values. Constants get their twin here. A Cast
+// stands where a value changes width: behind inputs, before outputs and kept values, around nodes
+// that are not widened (their schema or meaning needs the narrow type) and at subgraphs, whose
+// boundaries stay as declared. Nodes that only move bytes stay narrow until they meet a value that
+// is wide.
 #include <algorithm>
 
 #include "compile/compile.h"
@@ -72,7 +73,8 @@ const ops::TypeVar* VariableOf(const ops::OpDef& op, absl::Span<const ops::Param
 class Widener {
  public:
   explicit Widener(PassContext& context)
-      : context_(context), graph_(context.graph),
+      : context_(context),
+        graph_(context.graph),
         wide_(static_cast<std::size_t>(context.graph.value_count()), kNone) {}
 
   absl::StatusOr<int> Run() {
@@ -208,7 +210,7 @@ class Widener {
 
   PassContext& context_;
   Graph& graph_;
-  std::vector<ValueId> wide_;    // by narrow value
+  std::vector<ValueId> wide_;   // by narrow value
   std::vector<ValueId> moved_;  // whose producers make their twins
 };
 

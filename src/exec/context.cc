@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -348,7 +349,8 @@ void* Context::LateStorage(std::size_t bytes, std::size_t alignment) {
 
 absl::Status Context::RunTiles(int index, const PlannedStep& planned, Team* team) {
   const Step& step = program_->steps[index];
-  const RunContext& run = runs_[index];
+  RunContext& run = runs_[index];
+  run.counts_accesses_ = planned.tiles <= 1;
   std::byte* scratch = arena_ + plan_->values_bytes;
   std::size_t scratch_bytes = plan_->scratch_bytes;
   if (step.late && late_scratch_bytes_ > 0) {
@@ -450,12 +452,16 @@ absl::Status Context::Run(Team* team, const RunControl& control) {
   team_ = team;
   run_number_ = program_->runs_started.fetch_add(1, std::memory_order_relaxed);
   absl::Status status;
-  if (program_->stream_count > 1) {
-    status = RunStreams(team);
-  } else {
-    const int count = static_cast<int>(program_->steps.size());
-    status = CheckControl(control);
-    for (int s = 0; s < count && status.ok(); ++s) status = RunStep(s, team);
+  try {
+    if (program_->stream_count > 1) {
+      status = RunStreams(team);
+    } else {
+      const int count = static_cast<int>(program_->steps.size());
+      status = CheckControl(control);
+      for (int s = 0; s < count && status.ok(); ++s) status = RunStep(s, team);
+    }
+  } catch (const std::bad_alloc&) {  // what comes next must be done then, too
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "no memory");
   }
   // What was not released on the way: with several streams, or after an error.
   if (!status.ok() || program_->stream_count > 1)

@@ -90,6 +90,7 @@ absl::Status ReferenceSplit(const RunContext& run, std::int64_t, void*) {
   std::vector<std::vector<std::string>> all;
   std::size_t longest = 0;
   for (std::int64_t i = 0; i < run.count(0); ++i) {
+    if (i % 1024 == 0) NPURT_RETURN_IF_ERROR(run.Poll());
     all.push_back(SplitText(run.in<std::string>(0)[i], delimiter, most));
     longest = std::max(longest, all.back().size());
   }
@@ -173,6 +174,7 @@ absl::Status ReferenceNormalizer(const RunContext& run, std::int64_t, void*) {
     stop.insert(exact ? word : WithCase(word, false));
   std::vector<std::string> kept;
   for (std::int64_t i = 0; i < run.count(0); ++i) {
+    if (i % 1024 == 0) NPURT_RETURN_IF_ERROR(run.Poll());
     const std::string& text = run.in<std::string>(0)[i];
     if (stop.contains(exact ? text : WithCase(text, false))) continue;
     kept.push_back(action == "NONE" ? text : WithCase(text, action == "UPPER"));
@@ -194,8 +196,10 @@ absl::Status InferRegex(InferContext& context) {
 
 absl::Status ReferenceRegex(const RunContext& run, std::int64_t, void*) {
   NPURT_ASSIGN_OR_RETURN(const Regex regex, Regex::Compile(run.attributes().String("pattern")));
-  for (std::int64_t i = 0; i < run.count(0); ++i)
+  for (std::int64_t i = 0; i < run.count(0); ++i) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
     run.Store<bool>(0, i, regex.FullMatch(run.in<std::string>(0)[i]));
+  }
   return absl::OkStatus();
 }
 

@@ -2,7 +2,6 @@
 // index comes first. NaN counts as larger than every number.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
@@ -78,9 +77,10 @@ struct Reference {
     };
     for (std::int64_t o = 0; o < outer; ++o) {
       for (std::int64_t i = 0; i < inner; ++i) {
-        for (std::int64_t d = 0; d < dim; ++d)
+        for (std::int64_t d = 0; d < dim; ++d) {
           row[static_cast<std::size_t>(d)] = run.Load<T>(0, (o * dim + d) * inner + i);
-        std::iota(order.begin(), order.end(), 0);
+          order[static_cast<std::size_t>(d)] = d;
+        }
         const auto middle = order.begin() + k;
         if (k < dim) std::nth_element(order.begin(), middle, order.end(), before);
         if (sorted)

@@ -135,16 +135,16 @@ TEST(StressTest, EightThreadsOnOneSession) {
     threads.emplace_back([&, t] {
       Actor actor{session, good, bad};
       RunHandle run = NewRun(session);
-      for (int i = 0; i < 60; ++i) actor.Turn(run, t, i);
+      for (int i = 0; i < 150; ++i) actor.Turn(run, t, i);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(bad, 0);
-  EXPECT_GT(good, kThreads * 60 / 2);
+  EXPECT_GT(good, kThreads * 150 / 2);
 }
 
 TEST(StressTest, SessionsThatCloseUnderTheirRunsShareOnePool) {
   std::atomic<int> good{0}, bad{0};
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < 16; ++round) {
     Session sessions[2] = {Work().ToSession("threads = 2\n"), Work().ToSession("threads = 3\n")};
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t)
@@ -158,7 +158,7 @@ TEST(StressTest, SessionsThatCloseUnderTheirRunsShareOnePool) {
           run.reset(made);
         }
         for (int i = 0; i < 12; ++i) {
-          if (t == round && i == 6) {
+          if (t == round % kThreads && i == 6) {
             if (npurt_session_close(session.get(), 0, nullptr) != NPURT_OK) ++bad;
           } else {
             actor.Turn(run, t, i);
