@@ -11,19 +11,23 @@ floating numbers (labels, indices), must be the peer's.
 import argparse
 import array
 import ast
+import concurrent.futures
 import fnmatch
 import json
 import math
+import os
 import pathlib
 import struct
 import subprocess
 import sys
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIP = 77  # what Meson takes for "skipped"
 ARRAY_CODES = {"f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q",
                "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "b1": "B"}
 PEER = "onnxruntime-node@1.30.0"
+MAKING_PEER = threading.Lock()
 
 
 class Refused(Exception):
@@ -84,7 +88,8 @@ def peer_outputs(name, shared, work, timeout):
     made = work / "peer_outputs" / name
     if not list(made.glob("out_*.npy")):
         try:
-            bench, library = peer_program(shared, work / "peer")
+            with MAKING_PEER:
+                bench, library = peer_program(shared, work / "peer")
             made.mkdir(parents=True, exist_ok=True)
             run([bench, shared / f"models/onnx/{name}.onnx", "--inputs", shared / f"models/inputs/{name}.tsv",
                  "--seconds", "0", "--save", made, "--lib", library], timeout)
@@ -154,8 +159,8 @@ def strings(path):
             yield from visit(output["value"], str(i))
 
 
-def check(npurt, name, shared, work, timeout):
-    """True if the model passes; prints its lines of the table."""
+def check(name, npurt, shared, work, timeout):
+    """(passed or failed, lines of the table) of a model."""
     model, inputs = shared / f"models/onnx/{name}.onnx", shared / f"models/inputs/{name}.tsv"
     peer = peer_outputs(name, shared, work, timeout)
     folders = {}
@@ -170,11 +175,21 @@ def check(npurt, name, shared, work, timeout):
         except Refused as error:
             raise Refused(f"on {device}: {error}")
     rows = list(compare(folders["cpu"], folders["reference"], peer))
-    for output, ours, theirs, limit, problem in rows:
-        print(f"{name:24} {output:6} {ours:10.3g} {theirs:10.3g} {limit:10.3g}  {problem or 'ok'}")
     if not rows:
         raise Refused("the peer has no outputs to compare with")
-    return not any(problem for *_, problem in rows)
+    lines = [f"{name:24} {output:6} {ours:10.3g} {theirs:10.3g} {limit:10.3g}  {problem or 'ok'}"
+             for output, ours, theirs, limit, problem in rows]
+    return "failed" if any(problem for *_, problem in rows) else "passed", "\n".join(lines)
+
+
+def outcome(name, *how):
+    """(state, text) of a model, whatever happens."""
+    try:
+        return check(name, *how)
+    except Refused as error:
+        return "failed", f"{name:24} FAILED {error}"
+    except LookupError as error:
+        return "skipped", f"{name:24} SKIPPED: {error}"
 
 
 def main():
@@ -184,6 +199,7 @@ def main():
     parser.add_argument("--shared", type=pathlib.Path, default=HERE.parents[2] / "shared")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/models"))
     parser.add_argument("--timeout", type=float, default=1800)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     manifest = args.shared / "models/manifest.json"
     if not manifest.exists():
@@ -195,22 +211,19 @@ def main():
     patterns = args.names or [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
     count = {"passed": 0, "failed": 0, "skipped": 0}
     print(f"{'model':24} {'output':6} {'ours':>10} {'peer':>10} {'limit':>10}  RMS against double precision")
+    names = []
     for pattern in patterns:
-        names = fnmatch.filter(known, pattern)
-        if not names:
+        found = fnmatch.filter(known, pattern)
+        if not found:
             print(f"{pattern:24} FAILED: the manifest has no such model")
             count["failed"] += 1
-        for name in names:
-            try:
-                state = "passed" if check(npurt, name, args.shared, args.work, args.timeout) else "failed"
-            except Refused as error:
-                state = "failed"
-                print(f"{name:24} FAILED {error}")
-            except LookupError as error:
-                state = "skipped"
-                print(f"{name:24} SKIPPED: {error}")
+        names += [name for name in found if name not in names]
+    # The reference device has one thread, and takes nearly all the time.
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = pool.map(lambda name: outcome(name, npurt, args.shared, args.work, args.timeout), names)
+        for state, text in results:
             count[state] += 1
-            sys.stdout.flush()
+            print(text, flush=True)
     print("{passed} passed, {failed} failed, {skipped} skipped".format(**count))
     return int(count["failed"] > 0)
 
