@@ -55,8 +55,8 @@ absl::Status Choose(const Attributes& attributes, const char* attribute, const N
 absl::StatusOr<ResizeOptions> OptionsOf(const Attributes& attributes) {
   ResizeOptions options;
   NPURT_RETURN_IF_ERROR(Choose(attributes, "mode", kModes, &options.mode));
-  NPURT_RETURN_IF_ERROR(Choose(attributes, "coordinate_transformation_mode", kCoordinates,
-                               &options.coordinates));
+  NPURT_RETURN_IF_ERROR(
+      Choose(attributes, "coordinate_transformation_mode", kCoordinates, &options.coordinates));
   NPURT_RETURN_IF_ERROR(Choose(attributes, "nearest_mode", kRoundings, &options.rounding));
   options.antialias = attributes.Int("antialias") != 0;
   options.exclude_outside = attributes.Int("exclude_outside") != 0;
@@ -91,15 +91,14 @@ constexpr double kMinScale = 1e-9, kMaxScale = 1e9, kMaxSize = 9e15;
 absl::Status CheckCounts(const Request& request, std::size_t axes) {
   if (request.scales.empty() == request.sizes.empty())
     return absl::InvalidArgumentError("want either scales or sizes");
-  const std::size_t count =
-      request.scales.empty() ? request.sizes.size() : request.scales.size();
+  const std::size_t count = request.scales.empty() ? request.sizes.size() : request.scales.size();
   if (count != axes)
     return absl::InvalidArgumentError(absl::StrCat(request.scales.empty() ? "sizes" : "scales",
                                                    " has ", count, " elements, want ", axes));
   for (double scale : request.scales)
     if (!(scale >= kMinScale && scale <= kMaxScale))
-      return absl::InvalidArgumentError(absl::StrCat("a scale is ", scale, ", want ", kMinScale,
-                                                     " to ", kMaxScale));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a scale is ", scale, ", want ", kMinScale, " to ", kMaxScale));
   for (std::int64_t size : request.sizes)
     if (size < 0) return absl::InvalidArgumentError(absl::StrCat("a size is ", size));
   return absl::OkStatus();
@@ -114,8 +113,8 @@ absl::StatusOr<std::vector<ResizeAxis>> ResampledAxes(const Attributes& attribut
   std::vector<ResizeAxis> out(dims.size());
   for (std::size_t i = 0; i < dims.size(); ++i) out[i].in = out[i].out = dims[i];
   if (!request.roi.empty() && request.roi.size() != 2 * axes.size())
-    return absl::InvalidArgumentError(absl::StrCat("roi has ", request.roi.size(),
-                                                   " elements, want ", 2 * axes.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("roi has ", request.roi.size(), " elements, want ", 2 * axes.size()));
   for (std::size_t i = 0; i < axes.size() && !request.roi.empty(); ++i) {
     out[static_cast<std::size_t>(axes[i])].roi_start = request.roi[i];
     out[static_cast<std::size_t>(axes[i])].roi_end = request.roi[i + axes.size()];
@@ -124,7 +123,8 @@ absl::StatusOr<std::vector<ResizeAxis>> ResampledAxes(const Attributes& attribut
     for (std::size_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& axis = out[static_cast<std::size_t>(axes[i])];
       const double size = std::floor(static_cast<double>(axis.in) * request.scales[i]);
-      if (size > kMaxSize) return absl::InvalidArgumentError("the output is too large");
+      if (!(size >= 0 && size <= kMaxSize))
+        return absl::InvalidArgumentError("a scale gives the output no valid size");
       axis.scale = request.scales[i];
       axis.out = static_cast<std::int64_t>(size);
     }
@@ -144,7 +144,8 @@ absl::StatusOr<std::vector<ResizeAxis>> ResampledAxes(const Attributes& attribut
     axis.out = request.sizes[i];
     if (policy != "stretch") {
       const double size = std::floor(common * static_cast<double>(axis.in) + 0.5);
-      if (size > kMaxSize) return absl::InvalidArgumentError("the output is too large");
+      if (!(size >= 0 && size <= kMaxSize))
+        return absl::InvalidArgumentError("a scale gives the output no valid size");
       axis.scale = common;
       axis.out = static_cast<std::int64_t>(size);
     } else if (axis.in != 0) {
@@ -210,8 +211,8 @@ absl::Status Infer(InferContext& context) {
   if (by_sizes && policy == "stretch") {
     const auto sizes = context.integers(3);
     if (sizes && sizes->size() != axes.size())
-      return absl::InvalidArgumentError(absl::StrCat("sizes has ", sizes->size(),
-                                                     " elements, want ", axes.size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("sizes has ", sizes->size(), " elements, want ", axes.size()));
     for (std::size_t i = 0; i < axes.size(); ++i)
       out[static_cast<std::size_t>(axes[i])] = sizes ? (*sizes)[i] : context.RunDim();
     context.set_output(0, context.dtype(0), std::move(out));
@@ -239,12 +240,12 @@ absl::Status Infer(InferContext& context) {
       // A whole factor (or its inverse) is exact arithmetic on symbols.
       if (scale >= 1 && scale == std::floor(scale) && scale < 1e6)
         out[axis] = in[axis] * Dim(static_cast<std::int64_t>(scale));
-      else if (scale > 0 && scale < 1 && 1 / scale == std::floor(1 / scale))
+      else if (scale > 1e-6 && scale < 1 && 1 / scale == std::floor(1 / scale))
         out[axis] = FloorDiv(in[axis], Dim(static_cast<std::int64_t>(1 / scale)));
-      else if (in[axis].is_constant() && request && !by_sizes &&
+      else if (in[axis].is_constant() && scale > 0 &&
                static_cast<double>(in[axis].value()) * scale <= kMaxSize)
-        out[axis] = Dim(static_cast<std::int64_t>(
-            std::floor(static_cast<double>(in[axis].value()) * scale)));
+        out[axis] = Dim(
+            static_cast<std::int64_t>(std::floor(static_cast<double>(in[axis].value()) * scale)));
       else
         out[axis] = context.RunDim();
     }
@@ -336,9 +337,10 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
         const double high = static_cast<double>(std::numeric_limits<T>::max());
         // Fractions are dropped; what overshoots (cubic) stays in the type.
         const double whole = std::trunc(sum);
-        run.Store<T>(0, i, whole <= low    ? std::numeric_limits<T>::min()
-                           : whole >= high ? std::numeric_limits<T>::max()
-                                           : static_cast<T>(whole));
+        run.Store<T>(0, i,
+                     whole <= low    ? std::numeric_limits<T>::min()
+                     : whole >= high ? std::numeric_limits<T>::max()
+                                     : static_cast<T>(whole));
       });
   }
   return absl::OkStatus();
@@ -369,8 +371,7 @@ absl::Status Bind(BindContext& context) {
   for (std::size_t i = 0; i < axes.size(); ++i)
     if (axes[i].out != context.output_dims(0)[i] || (axes[i].in == 0 && axes[i].out != 0))
       return absl::InvalidArgumentError(absl::StrCat("axis ", i, " of size ", axes[i].in,
-                                                     " cannot become ",
-                                                     context.output_dims(0)[i]));
+                                                     " cannot become ", context.output_dims(0)[i]));
   const int rank = static_cast<int>(axes.size());
   const std::size_t bytes = kernels::ResizePlanBytes(axes.data(), rank, options);
   if (bytes == 0) return absl::UnimplementedError("a resize along more axes than eight");

@@ -61,8 +61,9 @@ absl::Status TileAxis(Lowering& l) {
     return absl::UnimplementedError("the form of version 1 with tiles that are not constant");
   NPURT_ASSIGN_OR_RETURN(const std::vector<double> times, Reals(tiles));
   NPURT_ASSIGN_OR_RETURN(const std::vector<double> axis, Reals(along));
-  if (times.size() != 1 || axis.size() != 1 || axis[0] < 0 || axis[0] >= l.rank(0) ||
-      times[0] < 0 || times[0] > 1e9)
+  // NaN is in no range.
+  if (times.size() != 1 || axis.size() != 1 || !(axis[0] >= 0 && axis[0] < l.rank(0)) ||
+      !(times[0] >= 0 && times[0] <= 1e9))
     return absl::InvalidArgumentError("tiles and axis must be one number each, within the rank");
   std::vector<std::int64_t> repeats(static_cast<std::size_t>(l.rank(0)), 1);
   repeats[static_cast<std::size_t>(axis[0])] = static_cast<std::int64_t>(times[0]);
@@ -129,7 +130,8 @@ absl::Status DropOutputSequence(Lowering& l) {
 // p was a float.
 absl::Status FloatP(Lowering& l) {
   const float p = l.node->attributes.Float("p", 2);
-  if (p != static_cast<float>(static_cast<std::int64_t>(p)))
+  constexpr float kLargest = 1e9f;  // NaN fails this too
+  if (!(p > -kLargest && p < kLargest) || p != static_cast<float>(static_cast<std::int64_t>(p)))
     return absl::UnimplementedError(absl::StrCat("p is ", p, ", want an integer"));
   if (const AttributeValue* value = l.node->attributes.Find("p"))
     if (std::holds_alternative<float>(*value))

@@ -219,10 +219,11 @@ absl::StatusOr<ValueId> Lowering::Scalar(const char* what, DType dtype, double v
   if (!DispatchDType<kNumbers>(dtype, [&](auto t) {
         using T = decltype(t);
         if constexpr (std::is_integral_v<T>) {
-          // A float that does not fit has the nearest meaning that does.
+          // A float that does not fit has the nearest meaning that does; NaN has none.
           constexpr double low = static_cast<double>(std::numeric_limits<T>::lowest());
           constexpr double high = static_cast<double>(std::numeric_limits<T>::max());
-          tensor.set<T>(0, value <= low    ? std::numeric_limits<T>::lowest()
+          tensor.set<T>(0, value != value  ? T{0}
+                           : value <= low  ? std::numeric_limits<T>::lowest()
                            : value >= high ? std::numeric_limits<T>::max()
                                            : static_cast<T>(value));
         } else {

@@ -1,6 +1,8 @@
 // Old forms of operators, as graph text in the newest form.
 #include "formats/onnx/adapters.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "formats/onnx/reader.h"
@@ -56,6 +58,14 @@ TEST(AdaptersTest, AlignsTheSecondOperandAtItsAxis) {
               HasSubstr("%y0 = Add(%x0, %x1) name"));
   EXPECT_THAT(Lower(7, "Add", {{2, 3}, {3}}, 1, {build::IntAttribute("broadcast", 1)}),
               HasSubstr("attribute 'broadcast' is not supported"));
+}
+
+TEST(AdaptersTest, NumbersThatAreNoneAreRefusedOrZero) {
+  const float nan = std::nanf("");
+  EXPECT_THAT(Lower(1, "LpPool", {{1, 1, 4, 4}}, 1, {build::FloatAttribute("p", nan)}),
+              HasSubstr("want an integer"));
+  EXPECT_THAT(Lower(1, "LpPool", {{1, 1, 4, 4}}, 1, {build::FloatAttribute("p", 1e30f)}),
+              HasSubstr("want an integer"));
 }
 
 TEST(AdaptersTest, SoftmaxFlattensBeforeVersion13) {
