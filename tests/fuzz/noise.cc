@@ -201,7 +201,6 @@ std::pair<double, double> Range(const Tensor& tensor) {
 absl::StatusOr<std::vector<NoisyValue>> EvaluateWithNoise(const graph::NodeSpec& spec,
                                                           const std::vector<NoisyValue>& inputs,
                                                           double body_noise) {
-  constexpr int kTrials = 3;
   constexpr double kFar = 32, kMaxLargest = 1e4, kMaxNoise = 0.03;
   std::vector<Value> operands;
   double noise_in = 0;
@@ -216,13 +215,15 @@ absl::StatusOr<std::vector<NoisyValue>> EvaluateWithNoise(const graph::NodeSpec&
     results.push_back({std::move(output), body_noise});
   }
   const bool exact = IsExact(spec.op);
+  // A choice between numbers that differ by noise stays the same in half of the trials.
+  const int trials = exact ? 12 : 3;
   if (exact && noise_in == 0) return results;
   std::mt19937 random(1);
-  for (int trial = 0; trial <= kTrials + 1; ++trial) {
-    const double scale = trial < kTrials ? 1 : kFar;
+  for (int trial = 0; trial <= trials + 1; ++trial) {
+    const double scale = trial < trials ? 1 : kFar;
     std::vector<Value> moved;
     for (const NoisyValue& input : inputs)
-      moved.push_back(trial > kTrials
+      moved.push_back(trial > trials
                           ? Snapped(input.value, scale * input.noise)
                           : Moved(input.value, scale * input.noise, exact ? 0 : scale, random));
     NPURT_ASSIGN_OR_RETURN(const std::vector<Value> again, Evaluate(spec, moved));
@@ -233,7 +234,7 @@ absl::StatusOr<std::vector<NoisyValue>> EvaluateWithNoise(const graph::NodeSpec&
       // What is far below 1 is often the difference of numbers that are not.
       const double floor =
           RoundoffOfValue(result.value) * std::max(LargestOf(result.value), exact ? 0.0 : 1.0);
-      if (trial < kTrials)
+      if (trial < trials)
         result.noise = std::max({result.noise, distance, floor});
       else if (distance > 4 * kFar * result.noise)
         return absl::InvalidArgumentError("small moves change it much");
