@@ -11,6 +11,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 quick=
+fuzz_runs=400000  # each target at most: what lands must not depend on how fast a machine is
 fuzz_seconds=30  # each target of libFuzzer; all fuzzing together takes three minutes
 differential_graphs=1500  # a number, not a time: what lands must not depend on how fast a machine is
 case "${1:-}" in
@@ -118,7 +119,7 @@ fuzzers() {
     mkdir -p "build/fuzz/corpus/$name"
     echo "$name: $fuzz_seconds s"
     # One seed: whether a change lands must not be a matter of luck. Other seeds are for longer runs by hand.
-    if "$target" -seed=1 -max_total_time=$fuzz_seconds -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+    if "$target" -seed=1 -runs=$fuzz_runs -max_total_time=$fuzz_seconds -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="build/fuzz/$name-" "build/fuzz/corpus/$name" $(ls -d "tests/fuzz/corpus/$name" 2>/dev/null) \
       >"build/fuzz/$name.log" 2>&1 </dev/null; then
       grep -h 'stat::number_of_executed_units' "build/fuzz/$name.log"

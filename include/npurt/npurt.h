@@ -819,7 +819,7 @@ typedef struct npurt_completion {
 } npurt_completion;
 NPURT_DEFINE_INIT_(npurt_completion)
 
-enum { NPURT_BIND_DONATE = 1 /* the run may overwrite the input's memory */ };
+enum { NPURT_BIND_DONATE = 1 /* the run may overwrite the input's memory; 0.1 never does */ };
 
 /* [any] One run, in one call. Names NULL: by position, then all inputs must be given. outputs[i]
  * NULL: a new value is made; else it is the value that receives the result. params may be NULL.
