@@ -45,6 +45,9 @@ install_packages() {
 
 launcher=$(command -v ccache >/dev/null && echo "ccache ")
 export CCACHE_SLOPPINESS=pch_defines,time_macros  # what precompiled headers need
+# A precompiled header of clang holds the paths it was made from and is refused elsewhere, so what
+# clang made of one checkout is not handed to another.
+namespace_of() { [ "$1" = llvm ] && pwd; }
 gnu() { CC="${launcher}gcc" CXX="${launcher}g++" "$@"; }
 llvm() { CC="${launcher}clang" CXX="${launcher}clang++" "$@"; }
 
@@ -60,7 +63,7 @@ build() {
     meson configure "$folder" "$@"
   else
     "$compiler" meson setup "$folder" "$@" >/dev/null || { cat "$folder/meson-logs/meson-log.txt"; return 1; }
-  fi && ninja -C "$folder" --quiet ${targets:-}
+  fi && CCACHE_NAMESPACE=$(namespace_of "$compiler") ninja -C "$folder" --quiet ${targets:-}
 }
 
 # run_tests FOLDER [MESON TEST OPTION...]
