@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compile/compile.h"
+#include "kernels/channels_last/conv.h"
 #include "kernels/channels_last/depthwise.h"
 
 namespace npurt::compile {
@@ -209,14 +210,13 @@ class Layout {
     const Dims& dims = w.constant.dims();
     const std::int64_t groups = node.attributes.Int("group", 1), taps = dims[2] * dims[3];
     const double macs = SizeOf(graph_.value(node.outputs[0]).type) * static_cast<double>(dims[1] * taps);
-    if (groups != 1) {
-      const bool depthwise = dims[1] == 1 && dims[0] == groups;
-      if (!depthwise || taps > kernels::kMostDepthwiseLastTaps) return {};
-      return {true, macs / 0.12 - macs / 0.27};
-    }
+    if (taps > kernels::kMostChannelsLastTaps) return {};
+    if (groups != 1 && dims[1] == 1 && dims[0] == groups)
+      return {taps <= kernels::kMostDepthwiseLastTaps, macs / 0.12 - macs / 0.27};
+    const std::int64_t outputs = dims[0] / groups;
     // Shares of the hardware's limit, as measured; the vectors of few output channels are not full.
-    const double first = taps == 1 ? 0.85 : dims[0] <= 4 ? 0.3 : 0.6;
-    const double full = static_cast<double>(dims[0]) / static_cast<double>((dims[0] + 15) / 16 * 16);
+    const double first = taps == 1 && groups == 1 ? 0.85 : outputs <= 12 ? 0.3 : 0.6;
+    const double full = static_cast<double>(outputs) / static_cast<double>((outputs + 15) / 16 * 16);
     return {true, macs / first - macs / (0.95 * full)};
   }
 

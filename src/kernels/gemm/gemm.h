@@ -34,10 +34,10 @@ struct GemmArgs {
   bool first;                // the first block of k: C is not read
   bool last;                 // the last block of k: the epilogue is applied
   const Epilogue* epilogue;  // read if last; its pointers are those of this tile's first element
-  // k is this many runs of `k`: A goes on a_segment_stride after the beginning of the run before, B
-  // right where it is.
+  // The sum has this many runs of `k`: that of A begins at a + a_offsets[segment], that of B where
+  // the one before ends. Without a_offsets there is one run, at a.
   int segments = 1;
-  std::int64_t a_segment_stride = 0;
+  const std::int64_t* a_offsets = nullptr;
 };
 
 using GemmFn = void (*)(const GemmArgs& args);

@@ -72,8 +72,8 @@ inline void MultiplyTile(const GemmArgs& g) {
     for (int p = 0; p < kPointers; ++p) a[p] += k_stride;
   };
 
-  const float* segment_a = g.a;
-  for (int segment = g.segments; segment > 0; --segment, segment_a += g.a_segment_stride) {
+  for (int segment = 0; segment < g.segments; ++segment) {
+    const float* const segment_a = g.a_offsets == nullptr ? g.a : g.a + g.a_offsets[segment];
     NPURT_UNROLL
     for (int p = 0; p < kPointers; ++p) a[p] = segment_a + p * kRowsPerPointer * row_stride;
     std::int64_t k = g.k;
