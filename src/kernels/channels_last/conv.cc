@@ -216,6 +216,7 @@ class Tile {
 
   // Outputs [x.first, x.end) of line `y`. `a` is what output 0 sees, in floats from `lines_`.
   void Multiply(std::int64_t y, Range x, std::int64_t panel, std::int64_t a, std::int64_t k_first) {
+    const std::int64_t block = args_.segments * args_.k;
     const std::int64_t count = x.end - x.first;
     if (count <= 0) return;
     const std::int64_t piece = CeilDiv(count, CeilDiv<std::int64_t>(count, kernel_.tile_m));  // even shares
@@ -234,6 +235,9 @@ class Tile {
         if (whole_.column_bias != nullptr) epilogue_.column_bias += channel;
         if (whole_.residual != nullptr) epilogue_.residual += at;
       }
+      args_.prefetch =
+          PartToPrefetch(kernel_, panel + kernel_.tile_n < cols_ ? args_.b + k() * kernel_.tile_n : nullptr,
+                         block, (y - y_first_) * p_.out[2] / kernel_.tile_m + i / piece);
       kernel_.run(args_);
     }
   }

@@ -54,6 +54,9 @@ inline void MultiplyTile(const GemmArgs& g) {
   const float* a[kPointers];
   const float* b = g.b;
   const std::int64_t b_stride = g.b_stride;
+  constexpr int kLineFloats = 16;
+  const float* next = g.prefetch != nullptr ? g.prefetch : b;
+  const std::int64_t next_step = g.prefetch != nullptr ? kLineFloats : 0;
 
   const auto step = [&](F32(&sums)[kRows][kVectors]) {
     F32 y[kVectors];
@@ -66,6 +69,10 @@ inline void MultiplyTile(const GemmArgs& g) {
           F32::load_broadcast(a[r / kRowsPerPointer] + (r % kRowsPerPointer) * row_stride);
       NPURT_UNROLL
       for (int v = 0; v < kVectors; ++v) sums[r][v] = F32::fma(x, y[v], sums[r][v]);
+    }
+    if (kWholePanel) {
+      __builtin_prefetch(next, 0, 2);
+      next += next_step;
     }
     b += b_stride;
     NPURT_UNROLL
