@@ -12,6 +12,8 @@
 // Transposes that nobody reads are left to RemoveUnused.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compile/compile.h"
@@ -29,6 +31,7 @@ using graph::ValueId;
 
 constexpr int kRank = 4;
 constexpr std::int64_t kToLast[kRank] = {0, 2, 3, 1};   // perm of a Transpose
+constexpr std::int64_t kSwap[] = {0, 2, 1, 3, 4};       // of a shuffle of channels
 constexpr std::int64_t kToFirst[kRank] = {0, 3, 1, 2};  // also: where each axis went
 
 bool IsImage(const Graph& graph, ValueId id) {
@@ -96,7 +99,7 @@ class Layout {
     last_.assign(graph_.value_count(), kNone);
     int changes = 0;
     for (NodeId id : order) {
-      if (region_[id] == kNone) continue;
+      if (region_[id] == kNone || region_[id] == kInside) continue;
       if (gain_[Root(region_[id])] <= 0) continue;
       NPURT_RETURN_IF_ERROR(Rewrite(id));
       ++changes;
@@ -111,12 +114,15 @@ class Layout {
     absl::Status (Layout::*rewrite)(NodeId id);
     bool begins = false;  // a region
   };
-  static constexpr int kRules = 15;
+  static constexpr int kRules = 18;
   static const std::array<Rule, kRules>& Rules() {
     static constexpr std::array<Rule, kRules> kTable = {{
         {"Conv", &Layout::DecideConv, &Layout::SetFormat, true},
         {"AveragePool", &Layout::DecidePool, &Layout::SetFormat},
         {"MaxPool", &Layout::DecidePool, &Layout::SetFormat},
+        {"BatchNormalization", &Layout::DecideNorm, &Layout::ToMulAndAdd},
+        {"Reshape", &Layout::DecideShuffle, &Layout::Shuffle},
+        {"Slice", &Layout::DecideSlice, &Layout::RenameAxesInput},
         {"GlobalAveragePool", &Layout::Join, &Layout::ToReduceMean},
         {"ReduceMean", &Layout::DecideReduce, &Layout::RenameAxesInput},
         {"ReduceMax", &Layout::DecideReduce, &Layout::RenameAxesInput},
@@ -166,17 +172,23 @@ class Layout {
       const Rule* rule = RuleFor(node);
       if (rule == nullptr || !IsImageNode(node)) continue;
       const auto reads_region = [&](ValueId v) { return v != kNone && of_value[v] != kNone; };
-      if (!rule->begins && std::none_of(node.inputs.begin(), node.inputs.end(), reads_region))
-        continue;
+      std::vector<ValueId> inputs = node.inputs;
+      if (const auto shuffle = ShuffleBefore(node)) inputs = {shuffle->image};
+      if (!rule->begins && std::none_of(inputs.begin(), inputs.end(), reads_region)) continue;
       const Decision decision = (this->*rule->decide)(node);
       if (!decision.joins) continue;
       const int region = region_[id] = static_cast<int>(parent_.size());
       parent_.push_back(region);
       gain_.push_back(decision.gain);
-      for (ValueId v : node.inputs)
+      for (ValueId v : inputs)
         if (reads_region(v)) Join(of_value[v], region);
       for (ValueId v : node.outputs) of_value[v] = region;
+      if (inputs != node.inputs) {
+        const NodeId swap = graph_.value(node.inputs[0]).producer;
+        inside_.insert(inside_.end(), {swap, graph_.value(graph_.node(swap).inputs[0]).producer});
+      }
     }
+    for (NodeId id : inside_) region_[id] = kInside;
     // What crosses the edge of a region costs, once each way.
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       const graph::ValueInfo& value = graph_.value(v);
@@ -187,7 +199,7 @@ class Layout {
       for (const graph::Use& use : value.uses) {
         if (region_[use.node] == kNone) {
           leaves = true;
-        } else {
+        } else if (region_[use.node] != kInside) {
           reader = region_[use.node];
         }
       }
@@ -246,6 +258,50 @@ class Layout {
     const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
     return {IsImage(graph_, node.inputs[0]) && (!has_axes || ConstantAxes(graph_, node, 3))};
   }
+  Decision DecideSlice(const Node& node) const {
+    return {IsImage(graph_, node.inputs[0]) && ConstantAxes(graph_, node, 3),
+            -kCopied * SizeOf(graph_.value(node.outputs[0]).type)};
+  }
+  Decision DecideNorm(const Node& node) const {
+    if (node.outputs.size() != 1 || node.attributes.Int("training_mode") != 0) return {};
+    for (int i = 1; i < 5; ++i)
+      if (!graph_.value(node.inputs[i]).is_constant() ||
+          graph_.value(node.inputs[i]).constant.dtype() != DType::kF32)
+        return {};
+    return {graph_.value(node.outputs[0]).type.dtype == DType::kF32};
+  }
+
+  // The last of three nodes that shuffle channels: [N, g * c, H, W] seen as [N, g, c, H, W], g and c
+  // swapped, and seen as an image again.
+  struct ShuffleOf {
+    ValueId image;
+    std::int64_t groups, channels;  // g and c
+  };
+  std::optional<ShuffleOf> ShuffleBefore(const Node& node) const {
+    if (absl::string_view(node.op->name) != "Reshape") return std::nullopt;
+    const Node* const swap = OnlyReadBy(node.inputs[0], "Transpose");
+    if (swap == nullptr || swap->attributes.Ints("perm") != absl::MakeConstSpan(kSwap))
+      return std::nullopt;
+    const Node* const split = OnlyReadBy(swap->inputs[0], "Reshape");
+    if (split == nullptr || !IsImage(graph_, split->inputs[0])) return std::nullopt;
+    const SymDims& in = graph_.value(split->inputs[0]).type.dims;
+    const SymDims& parts = graph_.value(split->outputs[0]).type.dims;
+    if (in != graph_.value(node.outputs[0]).type.dims || parts.size() != 5 || parts[0] != in[0] ||
+        parts[3] != in[2] || parts[4] != in[3] || !parts[1].is_constant() || !parts[2].is_constant())
+      return std::nullopt;
+    return ShuffleOf{split->inputs[0], parts[1].value(), parts[2].value()};
+  }
+  // The node that makes `value`, if it is an `op` and nobody else reads it.
+  const Node* OnlyReadBy(ValueId value, absl::string_view op) const {
+    const graph::ValueInfo& info = graph_.value(value);
+    if (info.producer == kNone || info.uses.size() != 1 || !context_.MayVanish(value)) return nullptr;
+    const Node& node = graph_.node(info.producer);
+    return op == node.op->name && node.control.empty() ? &node : nullptr;
+  }
+  Decision DecideShuffle(const Node& node) const {
+    return {ShuffleBefore(node).has_value()};
+  }
+
   Decision DecideElementwise(const Node& node) const {
     for (ValueId v : node.inputs) {
       if (v == kNone || IsSingle(graph_, v) || BroadcastsAlongChannels(graph_, v, nullptr)) continue;
@@ -273,12 +329,15 @@ class Layout {
 
   // `id` with its channels last.
   ValueId LastOf(ValueId id, NodeId reader) {
-    if (last_.size() < static_cast<std::size_t>(graph_.value_count()))
-      last_.resize(graph_.value_count(), kNone);
-    if (last_[id] != kNone) return last_[id];
+    if (static_cast<std::size_t>(id) < last_.size() && last_[id] != kNone) return last_[id];
     const ValueId made = Transposed(id, kToLast);
     AddTranspose(id, made, kToLast, reader);
-    return last_[id] = made;
+    SetLast(id, made);
+    return made;
+  }
+  void SetLast(ValueId id, ValueId twin) {
+    last_.resize(graph_.value_count(), kNone);
+    last_[id] = twin;
   }
 
   ValueId AddConstant(Tensor tensor) {
@@ -310,8 +369,7 @@ class Layout {
       const ValueId made = Transposed(outputs[i], kToLast);
       graph_.SetProducer(made, id, static_cast<int>(i));
       AddTranspose(made, outputs[i], kToFirst, id);
-      last_.resize(graph_.value_count(), kNone);
-      last_[outputs[i]] = made;
+      SetLast(outputs[i], made);
     }
     return graph_.Infer(id);
   }
@@ -345,7 +403,8 @@ class Layout {
   // The same as an input, the last one.
   absl::Status RenameAxesInput(NodeId id) {
     const Node& node = graph_.node(id);
-    const int input = absl::string_view(node.op->name) == "Pad" ? 3 : 1;
+    const bool third = absl::string_view(node.op->name) == "Pad" || absl::string_view(node.op->name) == "Slice";
+    const int input = third ? 3 : 1;
     std::vector<std::int64_t> axes(kToFirst, kToFirst + kRank);
     if (ConstantAxes(graph_, node, static_cast<std::size_t>(input))) {
       NPURT_ASSIGN_OR_RETURN(axes, Integers(graph_.value(node.inputs[input]).constant));
@@ -365,6 +424,70 @@ class Layout {
     return absl::OkStatus();
   }
 
+  // Scale and shift as constants; what follows makes one chain of them.
+  absl::Status ToMulAndAdd(NodeId id) {
+    std::vector<double> numbers[4];  // scale, bias, mean, variance
+    for (int i = 0; i < 4; ++i) {
+      NPURT_ASSIGN_OR_RETURN(numbers[i], Reals(graph_.value(graph_.node(id).inputs[i + 1]).constant));
+    }
+    const double epsilon = graph_.node(id).attributes.Float("epsilon", 1e-5f);
+    const auto channels = static_cast<std::int64_t>(numbers[0].size());
+    NPURT_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, {1, 1, 1, channels}));
+    NPURT_ASSIGN_OR_RETURN(Tensor shift, Tensor::Create(DType::kF32, {1, 1, 1, channels}));
+    for (std::size_t c = 0; c < numbers[0].size(); ++c) {
+      const double s = numbers[0][c] / std::sqrt(numbers[3][c] + epsilon);
+      scale.set(static_cast<std::int64_t>(c), static_cast<float>(s));
+      shift.set(static_cast<std::int64_t>(c), static_cast<float>(numbers[1][c] - numbers[2][c] * s));
+    }
+    const ValueId x = LastOf(graph_.node(id).inputs[0], id);
+    const ValueId product = graph_.AddRawValue(std::string(), graph_.value(x).type);
+    SetLast(product, product);
+    const NodeId mul = graph_.AddRawNode(ops::FindOp("Mul"), "", {x, AddConstant(std::move(scale))},
+                                         {product}, Attributes());
+    graph_.MergeOrigins(mul, id);
+    return Become(id, "Add", {product, AddConstant(std::move(shift))});
+  }
+
+  absl::Status Shuffle(NodeId id) {
+    const ShuffleOf shuffle = *ShuffleBefore(graph_.node(id));
+    const NodeId swap = graph_.value(graph_.node(id).inputs[0]).producer;
+    const NodeId split = graph_.value(graph_.node(swap).inputs[0]).producer;
+    const ValueId x = LastOf(shuffle.image, id);
+    const SymDims& dims = graph_.value(x).type.dims;
+    const SymDims parts = {dims[0], dims[1], dims[2], Dim(shuffle.groups), Dim(shuffle.channels)};
+    const SymDims swapped = {dims[0], dims[1], dims[2], Dim(shuffle.channels), Dim(shuffle.groups)};
+    const auto add = [&](const char* op, std::vector<ValueId> inputs, const SymDims& shape,
+                         Attributes attributes, NodeId origin) {
+      const ValueId out = graph_.AddRawValue(
+          std::string(), ValueType::OfTensor(graph_.value(x).type.dtype, shape));
+      const NodeId made =
+          graph_.AddRawNode(ops::FindOp(op), "", std::move(inputs), {out}, std::move(attributes));
+      graph_.MergeOrigins(made, origin);
+      return out;
+    };
+    NPURT_ASSIGN_OR_RETURN(const ValueId parts_shape,
+                           AddIntegers({0, 0, 0, shuffle.groups, shuffle.channels}));
+    NPURT_ASSIGN_OR_RETURN(const ValueId whole_shape, AddIntegers({0, 0, 0, -1}));
+    Attributes perm;
+    perm.Set("perm", std::vector<std::int64_t>{0, 1, 2, 4, 3});
+    ValueId y = add("Reshape", {x, parts_shape}, parts, Attributes(), split);
+    y = add("Transpose", {y}, swapped, std::move(perm), swap);
+    return Become(id, "Reshape", {y, whole_shape});
+  }
+
+  // `id` is another operator now.
+  absl::Status Become(NodeId id, const char* op, const std::vector<ValueId>& inputs) {
+    for (std::size_t i = inputs.size(); i < graph_.node(id).inputs.size(); ++i)
+      if (graph_.node(id).inputs[i] != kNone) graph_.SetInput(id, static_cast<int>(i), kNone);
+    Node& node = graph_.mutable_node(id);
+    node.op = ops::FindOp(op);
+    node.attributes = Attributes();
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      graph_.SetInput(id, static_cast<int>(i), inputs[i]);
+    graph_.mutable_node(id).inputs.resize(inputs.size());
+    return absl::OkStatus();
+  }
+
   absl::Status ReshapeOperands(NodeId id) {
     const std::vector<ValueId> inputs = graph_.node(id).inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -380,7 +503,9 @@ class Layout {
 
   PassContext& context_;
   Graph& graph_;
-  std::vector<int> region_;  // of a node; kNone: keeps its order
+  static constexpr int kInside = -2;
+  std::vector<int> region_;  // of a node; kNone: keeps its order; kInside: goes with its only reader
+  std::vector<NodeId> inside_;
   std::vector<int> parent_;  // of a region: the one it has joined, or itself
   std::vector<double> gain_;
   std::vector<ValueId> last_;  // of a value: its twin with the channels last

@@ -137,6 +137,30 @@ TEST(LayoutTest, AWholeNetHasTransposesAtItsEdgesOnly) {
   ExpectSame(graph, {RandomTensor({1, 3, 64, 48}, 5)});
 }
 
+TEST(LayoutTest, ShufflesSlicesAndNormalisationsFollow) {
+  Net net;
+  ValueId y = net.Input("x", DType::kF32, {2, 32, 20, 24});
+  y = net.Conv(y, {48, 32, 3, 3}, "first", Padded(1));
+  net.Output(net.Node("BatchNormalization",
+                      {y, net.Random("scale", {48}, 21), net.Random("bias", {48}, 22),
+                       net.Random("mean", {48}, 23),
+                       net.Floats("variance", {48}, std::vector<float>(48, 1.5f))},
+                      "normal"));
+  y = net.Node("Reshape", {y, net.Constant("s5", Tensor::Int64s({2, 3, 16, 20, 24}))}, "split");
+  y = net.Node("Transpose", {y}, "swap", With({{"perm", D{0, 2, 1, 3, 4}}}));
+  y = net.Node("Reshape", {y, net.Constant("s4", Tensor::Int64s({2, 48, 20, 24}))}, "shuffled");
+  y = net.Node("Slice",
+               {y, net.Constant("from", Tensor::Int64s({5})),
+                net.Constant("to", Tensor::Int64s({45})), net.Constant("axis", Tensor::Int64s({1}))},
+               "sliced");
+  net.Output(net.Conv(y, {40, 40, 3, 3}, "last", Padded(1)));
+  const auto graph = net.Take();
+  const auto laid = Laid(*graph);
+  EXPECT_EQ(Count(*laid, "BatchNormalization"), 0);
+  EXPECT_EQ(Count(*laid, "Transpose"), 4);  // in, two out, and the shuffle's own
+  ExpectSame(graph, {RandomTensor({2, 32, 20, 24}, 9)});
+}
+
 TEST(LayoutTest, UnknownSizesAndBatchesGoWithIt) {
   Net net;
   const auto graph = WholeNet(net, {-1, 3, -2, -3});
