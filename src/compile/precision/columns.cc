@@ -87,6 +87,10 @@ std::vector<Column> BuiltIn(const Graph& graph, const Node& node) {
     seen.push_back(variable);
     Multiply(node, *variable, &columns);
   }
+  // Its schema takes whatever there is, and so has no variable.
+  if (absl::string_view(node.op->name) == "Identity" && Contains(ops::kExchangeable, own[0]))
+    for (const DType dtype : kOrder)
+      if (dtype != own[0]) columns.push_back({{dtype}, {dtype}});
   const std::size_t narrow = std::min(NarrowInputs(node.op->name), own.size());
   if (narrow == 0 || !Contains(ops::kExchangeable, own[0])) return columns;
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
