@@ -19,6 +19,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"run", "Runs a model once and shows its outputs.", RunVerb},
     {"bench", "Times a model.", BenchVerb},
+    {"compare", "Runs a model in two configurations and shows where they differ.", CompareVerb},
     {"inspect", "Shows inputs, outputs, operators and the plan of a model.", InspectVerb},
     {"test", "Runs ONNX test folders.", TestVerb},
     {"options", "Lists the options of the library.", OptionsVerb},
@@ -26,7 +27,7 @@ constexpr Verb kVerbs[] = {
 };
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 all went well; 1 tests failed; 2 the arguments are wrong; 3 a model, option or "
+    "Exit codes: 0 all went well; 1 tests failed, or values differ; 2 the arguments are wrong; 3 a model, option or "
     "file was refused; 4 the run failed; 5 a bug of the library.";
 
 std::string Help() {
