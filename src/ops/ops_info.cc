@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ops/op_def.h"
 
 namespace npurt::ops {
 namespace {
@@ -52,6 +51,17 @@ std::string Operand(const OpDef& op, const char* side, int index, const Param& p
 }
 
 }  // namespace
+
+const TypeVar* VariableOf(const OpDef& op, absl::Span<const Param> params, std::size_t i) {
+  std::size_t count = 0;
+  while (count < params.size() && params[count].name != nullptr) ++count;
+  if (count == 0) return nullptr;
+  const Param& param = params[std::min(i, count - 1)];
+  for (const TypeVar& variable : op.types)
+    if (variable.name != nullptr && absl::string_view(variable.name) == param.type)
+      return &variable;
+  return nullptr;
+}
 
 PrecisionReduce PrecisionReduceOf(absl::string_view op) {
   if (Has(kWhite, op)) return PrecisionReduce::kWhite;

@@ -263,6 +263,7 @@ void AdjustValues(Resolver& r) {
 void CheckFiles(Resolver& r) {
   CheckMixList(r);
   Read<CustomDtypes>(r, customize_dtypes, ParseCustomDtypes);
+  Read<OpsInfo>(r, ops_info, ParseOpsInfo);
   Read<OpPrecision>(r, op_precision_mode, ParseOpPrecision);
   const auto debug = Read<OpDebug>(r, op_debug_config, ParseOpDebug);
   CheckOpDebug(r, debug);

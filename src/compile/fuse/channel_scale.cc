@@ -115,6 +115,7 @@ absl::StatusOr<bool> Fold(PassContext& context, NodeId conv_id, const Foldable& 
   }
   const NodeId next_id = graph.value(output).uses[0].node;
   const Node& next = graph.node(next_id);
+  if (context.Named(conv) || context.Named(next)) return false;
   const auto scale = ScaleOf(graph, next, output, weight.rank(), channels);
   // The result must have the convolution's shape, not a broadcast of it.
   if (!scale.has_value() || next.outputs[0] == kNone ||
