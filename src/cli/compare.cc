@@ -16,7 +16,7 @@ namespace npurt::cli {
 namespace {
 
 constexpr std::size_t kWorst = 10;
-constexpr std::size_t kTableColumns = 200;
+constexpr std::size_t kTableColumns = 220;
 constexpr std::size_t kNameColumns = 44;
 
 std::string Short(double number) {
@@ -121,7 +121,7 @@ void Print(const Comparison& comparison) {
     std::printf("(fused or folded; --every-value shows more)\n");
   const std::vector<const ComparedValue*> worst = comparison.Worst(kWorst);
   if (!worst.empty()) {
-    std::printf("\nthe worst, by how far the error is beyond what is allowed\n");
+    std::printf("\nthe worst, by the error as a part of what is allowed\n");
     std::fputs(TableOf(worst).c_str(), stdout);
   }
   const ComparedValue* const first = comparison.first_beyond();

@@ -5,6 +5,7 @@
 
 #include "cli/json.h"
 #include "cli/session.h"
+#include "cli/text.h"
 #include "cli/values.h"
 
 namespace npurt::cli {
@@ -41,33 +42,59 @@ GraphNames ReadGraph(const npurt_model* model) {
   return names;
 }
 
-// The values that a session's steps make, with the coarsest floating type on the way to each.
-std::map<std::string, int> ReadPlan(npurt_session* session) {
-  std::map<std::string, int> coarseness;
-  std::map<std::string, int> made;
-  const Json plan = ParseJson(SessionReport(session, NPURT_REPORT_PLAN));
-  if (!plan.contains("steps")) return made;
-  const auto of_type = [](const Json& operand) {
-    const auto dtype = operand.find("dtype");
-    return dtype == operand.end() ? -1
-                                  : Coarseness(npurt_dtype_find(dtype->get<std::string>().c_str()));
+// What a configuration makes of the graph's values.
+struct Plan {
+  struct Made {
+    npurt_dtype chosen = NPURT_DTYPE_NONE;  // what the node is to make; it may be stored wider
+    int coarseness = -1;                    // of the coarsest floating type on the way to it
   };
-  for (const Json& step : plan["steps"]) {
+  std::map<std::string, Made> made;
+  Names exists;  // some step makes it
+};
+
+npurt_dtype TypeAt(const Json& operand, const char* key) {
+  const auto found = operand.find(key);
+  return found == operand.end() || !found->is_string()
+             ? NPURT_DTYPE_NONE
+             : npurt_dtype_find(found->get<std::string>().c_str());
+}
+
+Plan ReadPlan(npurt_session* session) {
+  Plan plan;
+  const Json report = ParseJson(SessionReport(session, NPURT_REPORT_PLAN));
+  if (!report.contains("steps") || !report.contains("precision")) return plan;
+  for (const Json& step : report["steps"])
+    for (const Json& output : step["outputs"])
+      if (output.is_object()) plan.exists.insert(NameAt(output));
+  // Nodes come in topological order, those of subgraphs after them; what a subgraph computes counts
+  // for the node that has it.
+  const Json& nodes = report["precision"]["nodes"];
+  std::vector<std::pair<std::string, int>> inside;  // path and coarseness
+  for (const Json& node : nodes) {
+    const std::string path = node["graph"].get<std::string>();
+    if (path.empty()) continue;
+    for (const char* side : {"inputs", "outputs"})
+      for (const Json& operand : node[side])
+        inside.emplace_back(path, Coarseness(TypeAt(operand, "chosen")));
+  }
+  for (const Json& node : nodes) {
+    if (node["graph"] != "") continue;
     int coarsest = -1;
-    for (const Json& input : step["inputs"]) {
-      if (!input.is_object()) continue;
-      coarsest = std::max(coarsest, of_type(input));
-      const auto before = coarseness.find(NameAt(input));
-      if (before != coarseness.end()) coarsest = std::max(coarsest, before->second);
+    for (const Json& input : node["inputs"]) {
+      coarsest = std::max(coarsest, Coarseness(TypeAt(input, "chosen")));
+      const auto before = plan.made.find(NameAt(input));
+      if (before != plan.made.end()) coarsest = std::max(coarsest, before->second.coarseness);
     }
-    for (const Json& output : step["outputs"]) {
-      if (!output.is_object()) continue;
-      int& now = coarseness.emplace(NameAt(output), -1).first->second;
-      now = std::max({now, coarsest, of_type(output)});
-      made[NameAt(output)] = now;
+    const std::string prefix = NameAt(node) + "/";
+    for (const auto& [path, coarseness] : inside)
+      if (path.compare(0, prefix.size(), prefix) == 0) coarsest = std::max(coarsest, coarseness);
+    for (const Json& output : node["outputs"]) {
+      Plan::Made& made = plan.made[NameAt(output)];
+      made.chosen = TypeAt(output, "chosen");
+      made.coarseness = std::max(coarsest, Coarseness(made.chosen));
     }
   }
-  return made;
+  return plan;
 }
 
 std::size_t BytesOf(npurt_value* value) {
@@ -90,35 +117,18 @@ Status PartsOf(npurt_value* value, Parts* out) {
   });
 }
 
-std::string TypeOf(npurt_value* value, const Parts& parts) {
-  return npurt_value_kind(value) == NPURT_KIND_TENSOR && parts.size() == 1
-             ? Describe(parts[0].second)
-             : npurt_value_type(value);
+npurt_dtype DTypeOf(npurt_value* value) {
+  npurt_tensor view = npurt_tensor_init();
+  return npurt_value_tensor(value, &view, nullptr) == NPURT_OK ? view.dtype : NPURT_DTYPE_NONE;
 }
 
-Status MeasureValues(npurt_value* a, npurt_value* b, ComparedValue* out) {
-  Parts parts_a, parts_b;
-  NPURT_CLI_TRY(PartsOf(a, &parts_a));
-  NPURT_CLI_TRY(PartsOf(b, &parts_b));
-  out->type_a = TypeOf(a, parts_a);
-  out->type_b = TypeOf(b, parts_b);
-  out->distance = Distance();
-  if (npurt_value_kind(a) != npurt_value_kind(b) || parts_a.size() != parts_b.size()) {
-    out->distance.problem = "A has " + std::to_string(parts_a.size()) + " tensors (" +
-                            npurt_value_type(a) + "), B has " + std::to_string(parts_b.size()) +
-                            " (" + npurt_value_type(b) + ")";
-    return Status();
-  }
-  for (std::size_t i = 0; i < parts_a.size(); ++i) {
-    out->coarseness = std::max({out->coarseness, Coarseness(parts_a[i].second.dtype),
-                                Coarseness(parts_b[i].second.dtype)});
-    const Distance part = Measure(parts_a[i].second, parts_b[i].second);
-    if (i == 0)
-      out->distance = part;
-    else
-      Merge(part, &out->distance);
-  }
-  return Status();
+// "float16 [2, 3]"; with "in float32" if that is how it is stored.
+std::string TypeOf(npurt_value* value, npurt_dtype chosen) {
+  npurt_tensor view = npurt_tensor_init();
+  if (npurt_value_tensor(value, &view, nullptr) != NPURT_OK) return npurt_value_type(value);
+  const bool wider = Coarseness(chosen) > Coarseness(view.dtype) && Coarseness(view.dtype) >= 0;
+  return (wider ? std::string(npurt_dtype_name(chosen)) + " in " : "") +
+         npurt_dtype_name(view.dtype) + " " + FormatDims({view.dims, view.dims + view.rank});
 }
 
 // Runs a session and shows named values as they are made. The library calls back between run and
@@ -188,7 +198,7 @@ class Comparer {
     Names rest;
     out->graph_values = graph_.origins.size();
     for (const auto& [name, origin] : graph_.origins) {
-      const bool in_a = plan_a_.count(name) > 0, in_b = plan_b_.count(name) > 0;
+      const bool in_a = plan_a_.exists.count(name) > 0, in_b = plan_b_.exists.count(name) > 0;
       out->hidden_a += !in_a;
       out->hidden_b += !in_b;
       if (in_a && in_b && !settings_.outputs_only) rest.insert(name);
@@ -215,18 +225,22 @@ class Comparer {
     const auto keep = [&](const std::string& name, npurt_value* value) -> Status {
       seen.insert(name);
       const std::size_t size = BytesOf(value);
-      const auto before = kept.find(name);
-      if (before == kept.end() && !kept.empty() && bytes + size > settings_.keep_bytes)
+      const bool again = kept.count(name) > 0;
+      if (again ? !Replaces(plan_a_, name, DTypeOf(kept[name].get()), value)
+                : !kept.empty() && bytes + size > settings_.keep_bytes)
         return Status();
       bytes += size;
-      // A name that two steps bear is that of the caller's value in the later one.
       *kept[name].out() = npurt_value_retain(value);
       return Status();
     };
     NPURT_CLI_TRY(run_a->Execute(*rest, keep, "configuration A"));
     Names names;
     for (const auto& [name, value] : kept) names.insert(name);
-    const auto compare = [&](const std::string& name, npurt_value* value) {
+    std::map<std::string, npurt_dtype> of_b;
+    const auto compare = [&](const std::string& name, npurt_value* value) -> Status {
+      const auto [before, first] = of_b.emplace(name, DTypeOf(value));
+      if (!first && !Replaces(plan_b_, name, before->second, value)) return Status();
+      before->second = DTypeOf(value);
       return Add(name, kept[name].get(), value);
     };
     NPURT_CLI_TRY(run_b->Execute(names, compare, "configuration B"));
@@ -253,7 +267,11 @@ class Comparer {
 
   Status Add(const std::string& name, npurt_value* a, npurt_value* b) {
     ComparedValue value;
-    NPURT_CLI_TRY(MeasureValues(a, b, &value));
+    const Plan::Made made_a = MadeIn(plan_a_, name), made_b = MadeIn(plan_b_, name);
+    const bool b_coarser = Coarseness(made_b.chosen) > Coarseness(made_a.chosen);
+    NPURT_CLI_TRY(MeasureValues(a, b, b_coarser ? made_b.chosen : made_a.chosen, &value.distance));
+    value.type_a = TypeOf(a, made_a.chosen);
+    value.type_b = TypeOf(b, made_b.chosen);
     value.name = name;
     value.index = graph_.origins.size();
     const auto origin = graph_.origins.find(name);
@@ -263,8 +281,8 @@ class Comparer {
       value.op = origin->second.op;
     }
     value.is_output = found_.count(name) > 0 && found_[name].is_output;
-    value.coarseness =
-        std::max({value.coarseness, CoarsenessIn(plan_a_, name), CoarsenessIn(plan_b_, name)});
+    value.coarseness = std::max(
+        {Coarseness(DTypeOf(a)), Coarseness(DTypeOf(b)), made_a.coarseness, made_b.coarseness});
     value.limits =
         settings_.limits != nullptr ? *settings_.limits : DefaultLimits(value.coarseness);
     value.excess = Excess(value.distance, value.limits);
@@ -272,18 +290,48 @@ class Comparer {
     return Status();
   }
 
-  static int CoarsenessIn(const std::map<std::string, int>& plan, const std::string& name) {
-    const auto found = plan.find(name);
-    return found == plan.end() ? -1 : found->second;
+  static Plan::Made MadeIn(const Plan& plan, const std::string& name) {
+    const auto found = plan.made.find(name);
+    return found == plan.made.end() ? Plan::Made() : found->second;
+  }
+
+  // Whether `value`, which bears the name of one that came `before`, is rather the one that is
+  // meant.
+  static bool Replaces(const Plan& plan, const std::string& name, npurt_dtype before,
+                       npurt_value* value) {
+    const npurt_dtype chosen = MadeIn(plan, name).chosen;
+    return chosen != NPURT_DTYPE_NONE && before != chosen && DTypeOf(value) == chosen;
   }
 
   const ComparisonSettings& settings_;
   const GraphNames graph_;
-  const std::map<std::string, int> plan_a_, plan_b_;
+  const Plan plan_a_, plan_b_;
   std::map<std::string, ComparedValue> found_;
 };
 
 }  // namespace
+
+Status MeasureValues(npurt_value* a, npurt_value* b, npurt_dtype rounded_to, Distance* out) {
+  Parts parts_a, parts_b;
+  NPURT_CLI_TRY(PartsOf(a, &parts_a));
+  NPURT_CLI_TRY(PartsOf(b, &parts_b));
+  Distance distance;
+  if (npurt_value_kind(a) != npurt_value_kind(b) || parts_a.size() != parts_b.size()) {
+    distance.problem = "A has " + std::to_string(parts_a.size()) + " tensors (" +
+                       npurt_value_type(a) + "), B has " + std::to_string(parts_b.size()) + " (" +
+                       npurt_value_type(b) + ")";
+  } else {
+    for (std::size_t i = 0; i < parts_a.size(); ++i) {
+      const Distance part = Measure(parts_a[i].second, parts_b[i].second, rounded_to);
+      if (i == 0)
+        distance = part;
+      else
+        Merge(part, &distance);
+    }
+  }
+  *out = distance;
+  return Status();
+}
 
 bool Comparison::within() const { return first_beyond() == nullptr; }
 

@@ -2,8 +2,9 @@
 //
 // What is compared are the values of the model's own graph that exist in both configurations (what
 // fusion swallowed exists in neither step) and the graph's outputs; values inside branches and loop
-// bodies are not seen. Both configurations run on the same inputs. Values of A are kept while B
-// runs; what does not fit into `keep_bytes` is compared in further pairs of runs, so that memory
+// bodies are not seen. Of a value that exists in several types (casts keep its name) the one counts
+// that the node was to make. Both configurations run on the same inputs. Values of A are kept while
+// B runs; what does not fit into `keep_bytes` is compared in further pairs of runs, so that memory
 // stays bounded. A is what is right, B is measured.
 #ifndef NPURT_CLI_COMPARISON_H_
 #define NPURT_CLI_COMPARISON_H_
@@ -48,6 +49,9 @@ struct ComparisonSettings {
   std::size_t keep_bytes = std::size_t{1} << 30;
   bool outputs_only = false;
 };
+
+// How far two values lie apart that may be sequences or maps; `rounded_to` as for arrays.
+Status MeasureValues(npurt_value* a, npurt_value* b, npurt_dtype rounded_to, Distance* out);
 
 // REQUIRES: both sessions have this model as graph 0; `inputs` are all of its inputs.
 Status Compare(const npurt_model* model, npurt_session* a, npurt_session* b,

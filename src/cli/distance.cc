@@ -80,10 +80,12 @@ double StepsBetween(npurt_dtype dtype, double a, double b) {
   return static_cast<double>(x > y ? x - y : y - x);
 }
 
-void MeasureFloats(const Array& a, const Array& b, Distance* distance) {
+void MeasureFloats(const Array& a, const Array& b, npurt_dtype rounded_to, Distance* distance) {
   const FloatType& type_a = *FindFloatType(PartOf(a.dtype));
   const FloatType& type_b = *FindFloatType(PartOf(b.dtype));
-  const npurt_dtype narrower = type_b.coarseness > type_a.coarseness ? type_b.dtype : type_a.dtype;
+  npurt_dtype coarsest = type_a.dtype;
+  for (const npurt_dtype dtype : {type_b.dtype, PartOf(rounded_to)})
+    if (Coarseness(dtype) > Coarseness(coarsest)) coarsest = dtype;
   long double product = 0, square_a = 0, square_b = 0;
   constexpr std::size_t kBlock = 1024;
   double xs[kBlock], ys[kBlock];
@@ -116,7 +118,7 @@ void MeasureFloats(const Array& a, const Array& b, Distance* distance) {
       const double apart = std::fabs(x - y);
       distance->max_abs = std::max(distance->max_abs, apart);
       distance->max_rel = std::max(distance->max_rel, apart / std::max(std::fabs(x), std::fabs(y)));
-      distance->ulp = std::max(distance->ulp, StepsBetween(narrower, x, y));
+      distance->ulp = std::max(distance->ulp, StepsBetween(coarsest, x, y));
     }
   }
   if (square_a > 0 && square_b > 0) {
@@ -162,7 +164,7 @@ int Coarseness(npurt_dtype dtype) {
   return type == nullptr ? -1 : type->coarseness;
 }
 
-Distance Measure(const Array& a, const Array& b) {
+Distance Measure(const Array& a, const Array& b, npurt_dtype rounded_to) {
   Distance distance;
   distance.exact = !IsFloating(a.dtype);
   const bool like = distance.exact ? a.dtype == b.dtype
@@ -176,7 +178,7 @@ Distance Measure(const Array& a, const Array& b) {
   if (distance.exact)
     MeasureExactly(a, b, &distance);
   else
-    MeasureFloats(a, b, &distance);
+    MeasureFloats(a, b, rounded_to, &distance);
   return distance;
 }
 

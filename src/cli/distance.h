@@ -31,15 +31,16 @@ struct Distance {
   double max_abs = 0;          // of |a - b|, both finite
   double max_rel = 0;          // of |a - b| / max(|a|, |b|): at most 2
   double cosine = 1;           // of the angle between both, as vectors; 1 if both are zero
-  double ulp = 0;              // most steps between them in the narrower of both types
+  double ulp = 0;              // most steps between them in the coarsest type at hand
   Side a, b;
 
   // max_abs as a part of the range; infinite if that is zero and max_abs is not.
   double part_of_range() const;
 };
 
-// `a` is what is right.
-Distance Measure(const Array& a, const Array& b);
+// `a` is what is right. `rounded_to`: a type that numbers of either were rounded to, as they may be
+// stored in a wider one; NONE if there is none.
+Distance Measure(const Array& a, const Array& b, npurt_dtype rounded_to = NPURT_DTYPE_NONE);
 
 // Of two that have several parts: the worst of each measure.
 void Merge(const Distance& part, Distance* whole);
