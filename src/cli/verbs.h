@@ -18,6 +18,7 @@ Status CompareVerb(const Arguments& arguments);
 Status InspectVerb(const Arguments& arguments);
 Status TestVerb(const Arguments& arguments);
 Status OptionsVerb(const Arguments& arguments);
+Status TunePrecisionVerb(const Arguments& arguments);
 Status VersionVerb(const Arguments& arguments);
 
 }  // namespace npurt::cli

@@ -31,7 +31,7 @@ expect() {
   fi
 }
 
-for verb in run bench compare inspect test options version; do
+for verb in run bench compare inspect test options tune-precision version; do
   expect 0 "usage: npurt $verb" "$verb" --help
   wide=$(awk 'length($0) > 80' "$work/out")
   report "$verb --help is wider than 80 columns: $wide" "$([ -z "$wide" ]; echo $?)"
@@ -90,6 +90,13 @@ printf '\x08\x08\x3a\x40\x0a\x19\x0a\x01x\x12\x01y\x22\x11RandomUniformLike\x12\
 expect 1 "" compare "$work/random.onnx" --a random_seed=1 --b random_seed=2
 report "compare names the first" "$(grep -q "^first beyond the tolerance: value 'y' of RandomUniformLike" "$work/out"; echo $?)"
 expect 0 "all within" compare "$work/random.onnx" --b random_seed=2 --tolerance abs=1
+
+expect 0 "nothing needs to be" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 -o "$work/mix.json" --samples 2
+report "an empty list is a list" "$([ "$(cat "$work/mix.json")" = "{}" ]; echo $?)"
+expect 0 '"black_list": \[\]' tune-precision "$work/add.onnx" --option precision_mode=allow_mix_precision --json
+expect 2 "do not choose a mixed precision" tune-precision "$work/add.onnx"
+expect 2 "is what this command makes" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 --option "modify_mixlist=$work/mix.json"
+expect 3 "cannot be written" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 -o "$work/none/mix.json"
 
 # Two tests of that model: one that is right and one that is not.
 for name in right wrong; do
