@@ -102,22 +102,17 @@ bool PlanPool(const PoolShape& shape, PoolKind kind, bool count_include_pad, Poo
   return true;
 }
 
-void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
-                 std::int64_t tile, void* scratch) {
+namespace {
+
+// The rows of one tile. Ops has: T, nothing(), combine(acc, row, n, first), slide(row, out, n, stride,
+// window, dilation), finish(counted, out row).
+template <typename T, typename Ops>
+void RunRows(const Ops& ops, const PoolPlan& plan, const T* in, T* out, std::int64_t tile,
+             void* scratch) {
   const PoolShape& s = plan.shape;
   const int last = s.rank - 1;
-  const bool max = plan.kind == PoolKind::kMax;
-  const PoolFold fold = max                             ? PoolFold::kMax
-                        : plan.kind == PoolKind::kAverage ? PoolFold::kSum
-                        : plan.kind == PoolKind::kLp1     ? PoolFold::kSumAbs
-                                                          : PoolFold::kSumSquares;
-  const PoolCombineFn combine = kernel.combine[static_cast<int>(fold)];
-  const PoolSlideFn slide = max ? kernel.slide_max : kernel.slide_sum;
-  const float nothing = max ? -std::numeric_limits<float>::infinity() : 0.0f;
-
-  float* row = static_cast<float*>(scratch);
-  const std::int64_t row_floats = static_cast<std::int64_t>(plan.scratch_bytes / sizeof(float));
-  std::fill(row, row + row_floats, nothing);
+  T* row = static_cast<T*>(scratch);
+  std::fill(row, row + plan.scratch_bytes / sizeof(float), ops.nothing);
   // Where the input row lies in the combined row.
   const std::int64_t skip = std::max<std::int64_t>(-s.pad_begin[last], 0);
   const std::int64_t at = std::max<std::int64_t>(s.pad_begin[last], 0);
@@ -127,7 +122,7 @@ void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in
   const std::int64_t first = tile * plan.rows_per_tile;
   const std::int64_t end = std::min(plan.rows * s.planes, first + plan.rows_per_tile);
   for (std::int64_t r = first; r < end; ++r) {
-    const float* plane = in + r / plan.rows * plan.in_plane;
+    const T* plane = in + r / plan.rows * plan.in_plane;
     Range range[kPoolMaxRank];
     std::int64_t start[kPoolMaxRank], stride[kPoolMaxRank], at_k[kPoolMaxRank];
     std::int64_t index = r % plan.rows, step = s.in[last], positions = 1, counted = 1;
@@ -143,25 +138,86 @@ void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in
       if (plan.kind == PoolKind::kAverage) counted *= CountOf(plan, a, o);
     }
     if (positions == 0 || length == 0) {
-      std::fill(row + at, row + at + length, nothing);
+      std::fill(row + at, row + at + length, ops.nothing);
     } else {
       for (std::int64_t p = 0; p < positions; ++p) {
         std::int64_t offset = skip;
         for (int a = 0; a < last; ++a) offset += (start[a] + at_k[a] * s.dilation[a]) * stride[a];
-        combine(row + at, plane + offset, static_cast<std::size_t>(length), p == 0);
+        ops.combine(row + at, plane + offset, static_cast<std::size_t>(length), p == 0);
         for (int a = last - 1; a >= 0; --a) {
           if (++at_k[a] < range[a].last) break;
           at_k[a] = range[a].first;
         }
       }
     }
-    float* to = out + r * s.out[last];
-    slide(row, to, static_cast<std::size_t>(s.out[last]), static_cast<std::size_t>(s.stride[last]),
+    T* to = out + r * s.out[last];
+    ops.slide(row, to, static_cast<std::size_t>(s.out[last]), static_cast<std::size_t>(s.stride[last]),
           static_cast<std::size_t>(s.window[last]), static_cast<std::size_t>(s.dilation[last]));
+    ops.finish(counted, to);
+  }
+}
+
+struct FloatRows {
+  const PoolKernel& kernel;
+  const PoolPlan& plan;
+  PoolCombineFn combine;
+  PoolSlideFn slide;
+  float nothing;
+  void finish(std::int64_t counted, float* to) const {
     if (plan.kind == PoolKind::kAverage) DivideRow(kernel, plan, counted, to);
     if (plan.kind == PoolKind::kLp2)
-      for (std::int64_t i = 0; i < s.out[last]; ++i) to[i] = std::sqrt(to[i]);
+      for (std::int64_t i = 0; i < plan.shape.out[plan.shape.rank - 1]; ++i)
+        to[i] = std::sqrt(to[i]);
   }
+};
+
+// The largest of bytes, for any CPU: loops that compilers turn into vectors.
+template <typename T>
+struct ByteRows {
+  static constexpr T nothing = std::numeric_limits<T>::min();
+  static void combine(T* acc, const T* row, std::size_t n, bool first) {
+    if (first) {
+      std::copy_n(row, n, acc);
+      return;
+    }
+    for (std::size_t i = 0; i < n; ++i) acc[i] = std::max(acc[i], row[i]);
+  }
+  template <std::size_t kStride>
+  static void Slide(const T* row, T* out, std::size_t n, std::size_t stride) {
+    const std::size_t step = kStride == 0 ? stride : kStride;
+    for (std::size_t i = 0; i < n; ++i) out[i] = std::max(out[i], row[i * step]);
+  }
+  static void slide(const T* row, T* out, std::size_t n, std::size_t stride, std::size_t window,
+                    std::size_t dilation) {
+    std::fill_n(out, n, nothing);
+    for (std::size_t k = 0; k < window; ++k, row += dilation)
+      (stride == 1 ? Slide<1> : stride == 2 ? Slide<2> : Slide<0>)(row, out, n, stride);
+  }
+  static void finish(std::int64_t, T*) {}
+};
+
+}  // namespace
+
+void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
+                 std::int64_t tile, void* scratch) {
+  const bool max = plan.kind == PoolKind::kMax;
+  const PoolFold fold = max                               ? PoolFold::kMax
+                        : plan.kind == PoolKind::kAverage ? PoolFold::kSum
+                        : plan.kind == PoolKind::kLp1     ? PoolFold::kSumAbs
+                                                          : PoolFold::kSumSquares;
+  RunRows<float>(FloatRows{kernel, plan, kernel.combine[static_cast<int>(fold)],
+                           max ? kernel.slide_max : kernel.slide_sum,
+                           max ? -std::numeric_limits<float>::infinity() : 0.0f},
+                 plan, in, out, tile, scratch);
+}
+
+void RunMaxPoolTile(const PoolPlan& plan, const std::int8_t* in, std::int8_t* out,
+                    std::int64_t tile, void* scratch) {
+  RunRows<std::int8_t>(ByteRows<std::int8_t>(), plan, in, out, tile, scratch);
+}
+void RunMaxPoolTile(const PoolPlan& plan, const std::uint8_t* in, std::uint8_t* out,
+                    std::int64_t tile, void* scratch) {
+  RunRows<std::uint8_t>(ByteRows<std::uint8_t>(), plan, in, out, tile, scratch);
 }
 
 }  // namespace npurt::kernels

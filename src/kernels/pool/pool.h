@@ -79,6 +79,11 @@ struct PoolPlan {
 bool PlanPool(const PoolShape& shape, PoolKind kind, bool count_include_pad, PoolPlan* plan);
 void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
                  std::int64_t tile, void* scratch);
+// The largest of bytes, with a plan of PoolKind::kMax; for any CPU.
+void RunMaxPoolTile(const PoolPlan& plan, const std::int8_t* in, std::int8_t* out,
+                    std::int64_t tile, void* scratch);
+void RunMaxPoolTile(const PoolPlan& plan, const std::uint8_t* in, std::uint8_t* out,
+                    std::int64_t tile, void* scratch);
 
 }  // namespace npurt::kernels
 
