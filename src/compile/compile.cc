@@ -27,6 +27,8 @@ constexpr Pass kPasses[] = {
     {"fuse_norms", FuseNorms, Switch::kFusion},
     {"fuse_gelu", FuseGelu, Switch::kFusion},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
+    {"choose_layouts", ChooseLayouts, Switch::kFusion},
+    {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fuse_elementwise_chains", FuseElementwiseChains, Switch::kFusion},
     {"remove_unused", RemoveUnused, Switch::kFolding},
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/reduce/reduce.h"
 #include "ops/around_axis.h"
+#include "ops/conv_geometry.h"
 #include "ops/move.h"
 
 namespace npurt::ops::pool {
@@ -40,11 +41,13 @@ absl::Status CheckCount(const Attributes& attributes, const char* name, std::siz
 }
 
 absl::Status Infer(InferContext& context) {
-  const SymDims& in = context.shape(0);
   const Attributes& attributes = context.attributes();
-  if (in.size() < 3)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input has shape ", ShapeString(in), ", want a batch, channels and a spatial axis"));
+  if (context.rank(0) < 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat("input has shape ", ShapeString(context.shape(0)),
+                     ", want a batch, channels and a spatial axis"));
+  const bool channels_last = ChannelsLast(attributes);
+  const SymDims in = ChannelsFirstOf(context.shape(0), channels_last);
   const std::size_t spatial = in.size() - 2;
   NPURT_RETURN_IF_ERROR(CheckCount(attributes, "kernel_shape", spatial, 1));
   NPURT_RETURN_IF_ERROR(CheckCount(attributes, "strides", spatial, 1));
@@ -80,6 +83,7 @@ absl::Status Infer(InferContext& context) {
                          : FloorDiv(room, Dim(stride)) + Dim(std::int64_t{1}));
     }
   }
+  out = ChannelsLastOf(std::move(out), channels_last);
   context.set_output(0, context.dtype(0), out);
   if (context.output_count() > 1) context.set_output(1, DType::kI64, std::move(out));
   return absl::OkStatus();
@@ -91,10 +95,14 @@ struct Geometry {
   Dims in, out, window, stride, dilation, pad_begin, pad_end;
 };
 
-Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t> in,
-                    absl::Span<const std::int64_t> out) {
+// Channels that come last are one more axis, with a window of one element.
+Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t> x,
+                    absl::Span<const std::int64_t> y) {
+  const bool channels_last = ChannelsLast(attributes);
+  const Dims in = ChannelsFirstOf(Dims(x.begin(), x.end()), channels_last);
+  const Dims out = ChannelsFirstOf(Dims(y.begin(), y.end()), channels_last);
   Geometry g;
-  g.planes = in[0] * in[1];
+  g.planes = channels_last ? in[0] : in[0] * in[1];
   const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
   const std::size_t spatial = in.size() - 2;
   for (std::size_t i = 0; i < spatial; ++i) {
@@ -119,6 +127,12 @@ Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t>
     }
     g.pad_begin.push_back(begin);
     g.pad_end.push_back(end);
+  }
+  if (channels_last) {
+    for (Dims* dims : {&g.in, &g.out}) dims->push_back(in[1]);
+    for (std::int64_t* plane : {&g.in_plane, &g.out_plane}) *plane *= in[1];
+    for (Dims* ones : {&g.window, &g.stride, &g.dilation}) ones->push_back(1);
+    for (Dims* zeros : {&g.pad_begin, &g.pad_end}) zeros->push_back(0);
   }
   return g;
 }
@@ -221,7 +235,7 @@ struct State final : Prepared {
 
 absl::StatusOr<std::unique_ptr<Prepared>> PreparePool(PrepareContext& context) {
   const ValueType& in = context.type(0);
-  if (in.dtype != DType::kF32 || !in.has_rank || in.dims.size() > kernels::kPoolMaxRank + 2)
+  if (in.dtype != DType::kF32 || !in.has_rank || in.dims.size() > kernels::kPoolMaxRank + (ChannelsLast(context.attributes()) ? 1 : 2))
     return nullptr;
   auto state = std::make_unique<State>();
   state->rows = &kernels::SelectPool(KernelIsa(context));
@@ -375,6 +389,7 @@ constexpr OpDef Windowed(const char* name, DTypeSet types) {
   op.attributes[3] = {"kernel_shape", AttrKind::kInts, true};
   op.attributes[4] = {"pads", AttrKind::kInts};
   op.attributes[5] = {"strides", AttrKind::kInts};
+  op.attributes[7] = {"data_format", AttrKind::kString};
   op.infer = Infer;
   op.run = Run;
   return op;

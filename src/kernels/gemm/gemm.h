@@ -34,6 +34,10 @@ struct GemmArgs {
   bool first;                // the first block of k: C is not read
   bool last;                 // the last block of k: the epilogue is applied
   const Epilogue* epilogue;  // read if last; its pointers are those of this tile's first element
+  // k is this many runs of `k`: A goes on a_segment_stride after the beginning of the run before, B
+  // right where it is.
+  int segments = 1;
+  std::int64_t a_segment_stride = 0;
 };
 
 using GemmFn = void (*)(const GemmArgs& args);

@@ -52,8 +52,6 @@ inline void MultiplyTile(const GemmArgs& g) {
   const std::int64_t row_stride = kPackedStep > 0 ? 1 : g.a_row_stride;
   const std::int64_t k_stride = kPackedStep > 0 ? kPackedStep : g.a_k_stride;
   const float* a[kPointers];
-  NPURT_UNROLL
-  for (int p = 0; p < kPointers; ++p) a[p] = g.a + p * kRowsPerPointer * row_stride;
   const float* b = g.b;
   const std::int64_t b_stride = g.b_stride;
 
@@ -74,13 +72,19 @@ inline void MultiplyTile(const GemmArgs& g) {
     for (int p = 0; p < kPointers; ++p) a[p] += k_stride;
   };
 
-  std::int64_t k = g.k;
-  for (; k >= kLanes; k -= kLanes) {
+  const float* segment_a = g.a;
+  for (int segment = g.segments; segment > 0; --segment, segment_a += g.a_segment_stride) {
     NPURT_UNROLL
-    for (int u = 0; u < kLanes; ++u) step(acc[u]);
+    for (int p = 0; p < kPointers; ++p) a[p] = segment_a + p * kRowsPerPointer * row_stride;
+    std::int64_t k = g.k;
+    for (; k >= kLanes; k -= kLanes) {
+      NPURT_UNROLL
+      for (int u = 0; u < kLanes; ++u) step(acc[u]);
+    }
+    if constexpr (kLanes > 1)
+      for (; k > 0; --k) step(acc[0]);
   }
   if constexpr (kLanes > 1) {
-    for (; k > 0; --k) step(acc[0]);
     NPURT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NPURT_UNROLL
