@@ -12,7 +12,7 @@ namespace npurt::kernels {
 const PoolKernel kPoolKernels[] = {
 #define NPURT_POOL(isa_set, set)                                                           \
   {"pool_f32_" #set,     isa_set,           kPoolCombine_##set, pool_slide_max_##set, \
-   pool_slide_sum_##set, pool_scale_##set},
+   pool_slide_sum_##set, pool_window_max_##set, pool_window_sum_##set, pool_scale_##set},
 #include "kernels/pool/pool.inc"
 #undef NPURT_POOL
 };
@@ -198,8 +198,69 @@ struct ByteRows {
 
 }  // namespace
 
+namespace {
+
+// Whether the last axis is one of channels, along which nothing slides, after one or two others.
+bool IsChannelsLast(const PoolShape& s) {
+  const int last = s.rank - 1;
+  return (s.rank == 2 || s.rank == 3) && s.window[last] == 1 && s.stride[last] == 1 &&
+         s.pad_begin[last] == 0 && s.in[last] == s.out[last];
+}
+
+void RunChannelsLast(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
+                     std::int64_t tile) {
+  const PoolShape& s = plan.shape;
+  const bool max = plan.kind == PoolKind::kMax, flat = s.rank == 2;
+  const int x_axis = s.rank - 2;
+  const std::int64_t channels = s.in[s.rank - 1], width = s.out[x_axis];
+  const std::int64_t first = tile * plan.rows_per_tile;
+  const std::int64_t end = std::min(plan.rows * s.planes, first + plan.rows_per_tile);
+  PoolWindowArgs args;
+  args.channels = channels;
+  args.col_stride = s.dilation[x_axis] * channels;
+  args.pixel_stride = s.stride[x_axis] * channels;
+  args.row_stride = flat ? 0 : s.dilation[0] * s.in[x_axis] * channels;
+  for (std::int64_t pixel = first; pixel < end;) {
+    const std::int64_t x = pixel % width, y = flat ? 0 : pixel % plan.rows / width;
+    const float* const plane = in + pixel / plan.rows * plan.in_plane;
+    const std::int64_t top = flat ? 0 : y * s.stride[0] - s.pad_begin[0];
+    const Range rows = flat ? Range{0, 1} : Inside(top, s.window[0], s.dilation[0], 0, s.in[0]);
+    const std::int64_t left = x * s.stride[x_axis] - s.pad_begin[x_axis];
+    const Range cols = Inside(left, s.window[x_axis], s.dilation[x_axis], 0, s.in[x_axis]);
+    args.pixels = 1;
+    const std::int64_t reach = (s.window[x_axis] - 1) * s.dilation[x_axis];
+    if (left >= 0 && left + reach < s.in[x_axis])  // and so are those up to the right border
+      args.pixels = std::min({width - x, end - pixel,
+                              (s.in[x_axis] - 1 - reach - left) / s.stride[x_axis] + 1});
+    // Where an average counts padding, whole windows all count the same if their ends do.
+    if (!max) {
+      const std::int64_t counted = (flat ? 1 : CountOf(plan, 0, y)) * CountOf(plan, x_axis, x);
+      args.factor =
+          static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(counted, 1)));
+    }
+    float* const to = out + pixel * channels;
+    if (rows.size() == 0 || cols.size() == 0) {
+      std::fill_n(to, channels, max ? -std::numeric_limits<float>::infinity() : 0.0f);
+      args.pixels = 1;
+    } else {
+      args.rows = rows.size();
+      args.cols = cols.size();
+      args.in = plane + ((flat ? 0 : (top + rows.first * s.dilation[0]) * s.in[x_axis]) + left +
+                         cols.first * s.dilation[x_axis]) *
+                            channels;
+      args.out = to;
+      (max ? kernel.window_max : kernel.window_sum)(args);
+    }
+    pixel += args.pixels;
+  }
+}
+
+}  // namespace
+
 void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
                  std::int64_t tile, void* scratch) {
+  if ((plan.kind == PoolKind::kMax || plan.kind == PoolKind::kAverage) && IsChannelsLast(plan.shape))
+    return RunChannelsLast(kernel, plan, in, out, tile);
   const bool max = plan.kind == PoolKind::kMax;
   const PoolFold fold = max                               ? PoolFold::kMax
                         : plan.kind == PoolKind::kAverage ? PoolFold::kSum
