@@ -18,6 +18,7 @@ struct Pass {
 
 // In this order; one may stand here more than once.
 constexpr Pass kPasses[] = {
+    {"fuse_quantized", FuseQuantized, Switch::kFusion},
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"widen_half", WidenHalf, Switch::kNoHalf},

@@ -243,6 +243,15 @@ absl::StatusOr<std::unique_ptr<Prepared>> PreparePool(PrepareContext& context) {
   return state;
 }
 
+absl::StatusOr<std::unique_ptr<Prepared>> PrepareMax(PrepareContext& context) {
+  const ValueType& in = context.type(0);
+  if (in.dtype != DType::kI8 && in.dtype != DType::kU8) return PreparePool(context);
+  if (!in.has_rank || in.dims.size() > kernels::kPoolMaxRank + 2) return nullptr;
+  auto state = std::make_unique<State>();
+  state->kernel = "pool_bytes";
+  return state;
+}
+
 absl::StatusOr<std::unique_ptr<Prepared>> PrepareLp(PrepareContext& context) {
   const std::int64_t p = context.attributes().Int("p", 2);
   if (p != 1 && p != 2) return nullptr;
@@ -287,7 +296,17 @@ absl::Status BindMax(BindContext& context) {
 }
 
 absl::Status RunMax(const RunContext& run, std::int64_t tile, void* scratch) {
-  return run.has_output(1) ? ReferenceMax(run, tile, scratch) : Run(run, tile, scratch);
+  if (run.has_output(1)) return ReferenceMax(run, tile, scratch);
+  const auto& plan = *run.bound<kernels::PoolPlan>();
+  if (run.dtype(0) == DType::kI8) {
+    kernels::RunMaxPoolTile(plan, run.in<std::int8_t>(0), run.out<std::int8_t>(0), tile, scratch);
+    return absl::OkStatus();
+  }
+  if (run.dtype(0) == DType::kU8) {
+    kernels::RunMaxPoolTile(plan, run.in<std::uint8_t>(0), run.out<std::uint8_t>(0), tile, scratch);
+    return absl::OkStatus();
+  }
+  return Run(run, tile, scratch);
 }
 
 // --- Global forms: the window is all of the spatial axes. -------------------------------------
@@ -381,7 +400,7 @@ constexpr OpDef MaxDef() {
   op.outputs[1] = {"?indices", "int64"};
   op.attributes[6] = {"storage_order", AttrKind::kInt};
   op.reference = ReferenceMax;
-  op.prepare = PreparePool;
+  op.prepare = PrepareMax;
   op.bind = BindMax;
   op.run = RunMax;
   return op;

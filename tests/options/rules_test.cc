@@ -351,7 +351,7 @@ TEST_F(RulesTest, RulesOfFusionThatDoNotExistHereAreANote) {
   EXPECT_EQ(result.options.notes()[0],
             "option fusion_switch_file: there is no rule XPass; those that can be switched are "
             "choose_layouts, fold_channel_scale, fuse_attention, fuse_elementwise_chains, fuse_epilogues, "
-            "fuse_gelu, fuse_norms");
+            "fuse_gelu, fuse_norms, fuse_quantized");
 }
 
 TEST_F(RulesTest, AnOpCacheFileThatIsHalfRightHasNoEffect) {

@@ -195,7 +195,7 @@ void RunTransposeTile(const TransposePlan& plan, const void* in, void* out, std:
         const std::int64_t row = unit % plan.strips * plan.strip_rows;
         const std::int64_t rows = std::min(plan.strip_rows, plan.rows - row);
         // Columns in pieces of a few lines keep the output lines of a strip in the first cache.
-        const std::int64_t col_step = std::max<std::int64_t>(16, 256 / bytes);
+        const std::int64_t col_step = std::max<std::int64_t>({16, 256 / bytes, 4096 / plan.rows});
         for (std::int64_t col = 0; col < plan.cols; col += col_step) {
           const std::int64_t cols = std::min(col_step, plan.cols - col);
           plan.block(from + (in_offset + row * plan.in_row_stride + col) * bytes,
