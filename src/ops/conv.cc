@@ -10,6 +10,7 @@
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/winograd/winograd.h"
 #include "ops/conv_geometry.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::conv {
 namespace {
@@ -347,7 +348,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const bool packed = prepared->weights.data != nullptr;
   kernels::RunConvTile({&bound->problem, &bound->tiling, run.in<float>(0),
                         packed ? prepared->weights.as<float>() : run.in<float>(1), packed,
-                        run.out<float>(0), epilogue},
+                        run.out<float>(0), epilogue, StopCheckOf(run)},
                        tile, scratch);
   return absl::OkStatus();
 }

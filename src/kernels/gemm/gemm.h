@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "kernels/activation.h"
+#include "kernels/stop_check.h"
 
 namespace npurt::kernels {
 
@@ -124,6 +125,7 @@ struct GemmCall {
   float* c;
   Epilogue epilogue;  // pointers to the first row and column of the whole problem
   std::int64_t residual_batch_stride = 0;  // floats between the residuals of two matrices of C
+  StopCheck stop = {};
 };
 
 // Computes tile `tile` of 0 … tiles-1.
