@@ -344,6 +344,7 @@ class Layout {
     const ValueId id = graph_.AddRawValue(
         std::string(), ValueType::OfTensor(tensor.dtype(), ToSymDims(tensor.dims())));
     graph_.mutable_value(id).constant = std::move(tensor);
+    SetLast(id, id);
     return id;
   }
   absl::StatusOr<ValueId> AddIntegers(const std::vector<std::int64_t>& numbers) {
@@ -359,9 +360,7 @@ class Layout {
     for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId v = graph_.node(id).inputs[i];
       const bool weights = i == 1 && absl::string_view(graph_.node(id).op->name) == "Conv";
-      if (v == kNone || weights || !IsImage(graph_, v) || graph_.value(v).is_constant() ||
-          (i > 0 && IsSingle(graph_, v)))
-        continue;
+      if (v == kNone || weights || !IsImage(graph_, v) || (i > 0 && IsSingle(graph_, v))) continue;
       graph_.SetInput(id, static_cast<int>(i), LastOf(v, id));
     }
     const std::vector<ValueId> outputs = graph_.node(id).outputs;

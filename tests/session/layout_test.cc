@@ -35,11 +35,13 @@ struct Net : GraphBuilder {
 };
 
 std::vector<Tensor> RunOn(const std::shared_ptr<graph::Graph>& graph, const std::string& device,
-             const std::vector<Tensor>& inputs, const std::string& isa = "best") {
+                          const std::vector<Tensor>& inputs, const std::string& isa,
+                          const std::string& folding) {
   std::vector<Tensor> outputs;
   options::Options options;
   EXPECT_TRUE(options.Set("device", device).ok());
   EXPECT_TRUE(options.Set("max_isa", isa).ok());
+  EXPECT_TRUE(options.Set("constant_folding", folding).ok());
   const auto session = Session::Create(options, {});
   EXPECT_TRUE(session.ok()) << session.status();
   EXPECT_TRUE((*session)->AddGraph(graph, "", {}).ok());
@@ -57,9 +59,11 @@ std::vector<Tensor> RunOn(const std::shared_ptr<graph::Graph>& graph, const std:
 }
 
 void ExpectSame(const std::shared_ptr<graph::Graph>& graph, const std::vector<Tensor>& inputs) {
-  const std::vector<Tensor> want = RunOn(graph, "reference", inputs);
-  for (const char* isa : {"generic", "avx2", "best"}) {
-    const std::vector<Tensor> got = RunOn(graph, "cpu", inputs, isa);
+  const std::vector<Tensor> want = RunOn(graph, "reference", inputs, "best", "true");
+  const char* const settings[][2] = {
+      {"generic", "true"}, {"avx2", "true"}, {"best", "true"}, {"best", "false"}};
+  for (const auto& [isa, folding] : settings) {
+    const std::vector<Tensor> got = RunOn(graph, "cpu", inputs, isa, folding);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) {
       const Tensor &a = got[i], &b = want[i];
@@ -69,7 +73,7 @@ void ExpectSame(const std::shared_ptr<graph::Graph>& graph, const std::vector<Te
         largest = std::max(largest, std::abs(static_cast<double>(b.at<float>(k))));
       for (std::int64_t k = 0; k < b.element_count(); ++k)
         ASSERT_NEAR(a.at<float>(k), b.at<float>(k), 5e-4 * largest)
-            << isa << ", output " << i << ", element " << k;
+            << isa << ", folding " << folding << ", output " << i << ", element " << k;
     }
   }
 }
@@ -177,6 +181,14 @@ TEST(LayoutTest, ValuesThatMustStayAreGivenInTheirOwnOrder) {
   const ValueId sum = laid->Find("sum");
   EXPECT_STREQ(laid->node(laid->value(sum).producer).op->name, "Transpose");
   EXPECT_TRUE(laid->value(sum).type.dims[1].Is(24));
+}
+
+TEST(LayoutTest, AConstantImageIsTurnedToo) {
+  Net net;
+  const ValueId image = net.Random("image", {1, 32, 30, 30}, 31);
+  const ValueId x = net.Input("x", DType::kF32, {1, 40, 30, 30});
+  net.Output(net.Node("Add", {net.Conv(image, {40, 32, 3, 3}, "y", Padded(1)), x}, "sum"));
+  ExpectSame(net.Take(), {RandomTensor({1, 40, 30, 30}, 10)});
 }
 
 TEST(LayoutTest, ALoneSmallConvolutionIsNotWorthTwoTransposes) {
