@@ -29,33 +29,29 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-constexpr int kRank = 4;
-constexpr std::int64_t kToLast[kRank] = {0, 2, 3, 1};   // perm of a Transpose
-constexpr std::int64_t kSwap[] = {0, 2, 1, 3, 4};       // of a shuffle of channels
-constexpr std::int64_t kToFirst[kRank] = {0, 3, 1, 2};  // also: where each axis went
-
-bool IsImage(const Graph& graph, ValueId id) {
-  const ValueType& type = graph.value(id).type;
-  return type.kind == ValueKind::kTensor && type.has_rank && type.dims.size() == kRank;
-}
+constexpr std::int64_t kSwap[] = {0, 2, 1, 3, 4};  // of a shuffle of channels
 
 // Elements, where unknown sizes are taken for those of a small picture.
 double SizeOf(const ValueType& type) {
-  constexpr double kUnknown[kRank] = {1, 64, 64, 64};
   double size = 1;
   for (std::size_t i = 0; i < type.dims.size(); ++i)
-    size *= type.dims[i].is_constant() ? static_cast<double>(type.dims[i].value()) : kUnknown[i % kRank];
+    size *= type.dims[i].is_constant() ? static_cast<double>(type.dims[i].value()) : i == 0 ? 1 : 64;
   return size;
 }
 
 // A Transpose between the orders moves nothing.
 bool SameEitherWay(const ValueType& type) {
-  return type.dims[1].Is(1) || (type.dims[2].Is(1) && type.dims[3].Is(1));
+  return type.dims[1].Is(1) ||
+         std::all_of(type.dims.begin() + 2, type.dims.end(), [](Dim d) { return d.Is(1); });
 }
 
-// Costs are in multiply-adds of a convolution at the limit of the hardware.
-constexpr double kTransposed = 100;  // an element
-constexpr double kCopied = 50;       // an element
+// Costs are in multiply-adds of a convolution at the limit of the hardware, of which there are some 15 in
+// the time in which an element goes from cache to cache.
+constexpr double kTransposed = 15;  // an element
+constexpr double kCopied = 8;       // an element
+// With channels first, the gathered operand of several taps costs this many for each of its elements,
+// which all output channels share.
+constexpr double kGathered = 20;
 
 struct Decision {
   bool joins = false;
@@ -64,15 +60,18 @@ struct Decision {
 
 // Whether an operand that is no image broadcasts along channels only, or not at all: then it is
 // reshaped. `reshaped` (may be null) gets the dimensions.
-bool BroadcastsAlongChannels(const Graph& graph, ValueId id, Dims* reshaped) {
+bool BroadcastsAlongChannels(const Graph& graph, ValueId id, std::size_t rank, Dims* reshaped) {
   const graph::ValueInfo& value = graph.value(id);
   if (!value.is_constant()) return false;
   const Dims& dims = value.constant.dims();
-  if (dims.size() > kRank) return false;
-  Dims full(kRank - dims.size(), 1);
+  if (dims.size() > rank) return false;
+  Dims full(rank - dims.size(), 1);
   full.insert(full.end(), dims.begin(), dims.end());
-  if (full[0] * full[2] * full[3] != 1) return false;
-  if (reshaped != nullptr) *reshaped = {1, 1, 1, full[1]};
+  const std::int64_t channels = full[1];
+  full[1] = 1;
+  if (std::any_of(full.begin(), full.end(), [](std::int64_t d) { return d != 1; })) return false;
+  full.back() = channels;
+  if (reshaped != nullptr) *reshaped = std::move(full);
   return true;
 }
 
@@ -87,11 +86,18 @@ bool ConstantAxes(const Graph& graph, const Node& node, std::size_t input) {
          graph.value(node.inputs[input]).is_constant();
 }
 
-std::int64_t NewAxis(std::int64_t axis) { return kToFirst[axis < 0 ? axis + kRank : axis]; }
-
+// For images of one rank: those of 1-D and of 2-D convolutions.
 class Layout {
  public:
-  explicit Layout(PassContext& context) : context_(context), graph_(context.graph) {}
+  Layout(PassContext& context, int rank) : context_(context), graph_(context.graph), rank_(rank) {
+    to_last_ = {0};
+    to_first_ = {0, rank - 1};
+    for (int axis = 2; axis < rank; ++axis) {
+      to_last_.push_back(axis);
+      to_first_.push_back(axis - 1);
+    }
+    to_last_.push_back(1);
+  }
 
   absl::StatusOr<int> Run() {
     NPURT_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.Order());
@@ -144,6 +150,13 @@ class Layout {
     return nullptr;
   }
 
+  bool IsImage(ValueId id) const {
+    const ValueType& type = graph_.value(id).type;
+    return type.kind == ValueKind::kTensor && type.has_rank &&
+           static_cast<int>(type.dims.size()) == rank_;
+  }
+  std::int64_t NewAxis(std::int64_t axis) const { return to_first_[axis < 0 ? axis + rank_ : axis]; }
+
   // --- deciding ----------------------------------------------------------------------------------
 
   int Root(int region) const {
@@ -160,7 +173,7 @@ class Layout {
   bool IsImageNode(const Node& node) const {
     return node.control.empty() && !node.outputs.empty() &&
            std::all_of(node.outputs.begin(), node.outputs.end(),
-                       [this](ValueId v) { return v != kNone && IsImage(graph_, v); }) &&
+                       [this](ValueId v) { return v != kNone && IsImage(v); }) &&
            !node.inputs.empty() && node.inputs[0] != kNone;
   }
 
@@ -192,7 +205,7 @@ class Layout {
     // What crosses the edge of a region costs, once each way.
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       const graph::ValueInfo& value = graph_.value(v);
-      if (value.is_constant() || !IsImage(graph_, v) || SameEitherWay(value.type)) continue;
+      if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) continue;
       const double cost = kTransposed * SizeOf(value.type);
       bool leaves = !context_.MayVanish(v);
       int reader = kNone;
@@ -211,23 +224,26 @@ class Layout {
     }
   }
 
-  Decision Join(const Node& node) const { return {IsImage(graph_, node.inputs[0])}; }
+  Decision Join(const Node& node) const { return {IsImage(node.inputs[0])}; }
 
   Decision DecideConv(const Node& node) const {
     const graph::ValueInfo& w = graph_.value(node.inputs[1]);
-    if (!IsImage(graph_, node.inputs[0]) || !w.is_constant() || w.constant.rank() != kRank ||
+    if (!IsImage(node.inputs[0]) || !w.is_constant() || w.constant.rank() != rank_ ||
         w.constant.dtype() != DType::kF32 || w.constant.element_count() == 0 ||
         node.attributes.Has("data_format"))
       return {};
     const Dims& dims = w.constant.dims();
-    const std::int64_t groups = node.attributes.Int("group", 1), taps = dims[2] * dims[3];
+    const std::int64_t groups = node.attributes.Int("group", 1);
+    const std::int64_t taps = dims[2] * (rank_ > 3 ? dims[3] : 1);
     const double macs = SizeOf(graph_.value(node.outputs[0]).type) * static_cast<double>(dims[1] * taps);
     if (taps > kernels::kMostChannelsLastTaps) return {};
     if (groups != 1 && dims[1] == 1 && dims[0] == groups)
       return {taps <= kernels::kMostDepthwiseLastTaps, macs / 0.12 - macs / 0.27};
     const std::int64_t outputs = dims[0] / groups;
     // Shares of the hardware's limit, as measured; the vectors of few output channels are not full.
-    const double first = taps == 1 && groups == 1 ? 0.85 : outputs <= 12 ? 0.3 : 0.6;
+    const double first = taps == 1 && groups == 1 ? 0.85
+                         : outputs <= 4           ? 0.3
+                                                  : std::min(0.6, 1 / (1.1 + kGathered / static_cast<double>(outputs)));
     const double full = static_cast<double>(outputs) / static_cast<double>((outputs + 15) / 16 * 16);
     return {true, macs / first - macs / (0.95 * full)};
   }
@@ -237,29 +253,29 @@ class Layout {
             graph_.value(node.outputs[0]).type.dtype == DType::kF32};
   }
   Decision DecideReduce(const Node& node) const {
-    return {IsImage(graph_, node.inputs[0]) && node.attributes.Int("keepdims", 1) == 1 &&
+    return {IsImage(node.inputs[0]) && node.attributes.Int("keepdims", 1) == 1 &&
             ConstantAxes(graph_, node, 1)};
   }
   // The planner places inputs inside the result where channels come first; else they are copied.
   Decision DecideConcat(const Node& node) const {
     for (ValueId v : node.inputs)
-      if (v == kNone || !IsImage(graph_, v) || graph_.value(v).is_constant()) return {};
+      if (v == kNone || !IsImage(v) || graph_.value(v).is_constant()) return {};
     return {true, -kCopied * SizeOf(graph_.value(node.outputs[0]).type)};
   }
   Decision DecideSplit(const Node& node) const {
-    return {IsImage(graph_, node.inputs[0]), -kCopied * SizeOf(graph_.value(node.inputs[0]).type)};
+    return {IsImage(node.inputs[0]), -kCopied * SizeOf(graph_.value(node.inputs[0]).type)};
   }
   // Along channels, where it becomes faster.
   Decision DecideSoftmax(const Node& node) const {
     const std::int64_t axis = node.attributes.Int("axis", -1);
-    return {axis == 1 || axis == 1 - kRank};
+    return {axis == 1 || axis == 1 - rank_};
   }
   Decision DecidePad(const Node& node) const {
     const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
-    return {IsImage(graph_, node.inputs[0]) && (!has_axes || ConstantAxes(graph_, node, 3))};
+    return {IsImage(node.inputs[0]) && (!has_axes || ConstantAxes(graph_, node, 3))};
   }
   Decision DecideSlice(const Node& node) const {
-    return {IsImage(graph_, node.inputs[0]) && ConstantAxes(graph_, node, 3),
+    return {IsImage(node.inputs[0]) && ConstantAxes(graph_, node, 3),
             -kCopied * SizeOf(graph_.value(node.outputs[0]).type)};
   }
   Decision DecideNorm(const Node& node) const {
@@ -278,12 +294,13 @@ class Layout {
     std::int64_t groups, channels;  // g and c
   };
   std::optional<ShuffleOf> ShuffleBefore(const Node& node) const {
+    if (rank_ != 4) return std::nullopt;
     if (absl::string_view(node.op->name) != "Reshape") return std::nullopt;
     const Node* const swap = OnlyReadBy(node.inputs[0], "Transpose");
     if (swap == nullptr || swap->attributes.Ints("perm") != absl::MakeConstSpan(kSwap))
       return std::nullopt;
     const Node* const split = OnlyReadBy(swap->inputs[0], "Reshape");
-    if (split == nullptr || !IsImage(graph_, split->inputs[0])) return std::nullopt;
+    if (split == nullptr || !IsImage(split->inputs[0])) return std::nullopt;
     const SymDims& in = graph_.value(split->inputs[0]).type.dims;
     const SymDims& parts = graph_.value(split->outputs[0]).type.dims;
     if (in != graph_.value(node.outputs[0]).type.dims || parts.size() != 5 || parts[0] != in[0] ||
@@ -304,24 +321,25 @@ class Layout {
 
   Decision DecideElementwise(const Node& node) const {
     for (ValueId v : node.inputs) {
-      if (v == kNone || IsSingle(graph_, v) || BroadcastsAlongChannels(graph_, v, nullptr)) continue;
-      if (!IsImage(graph_, v) || graph_.value(v).is_constant()) return {};
+      if (v == kNone || IsSingle(graph_, v) || BroadcastsAlongChannels(graph_, v, rank_, nullptr)) continue;
+      if (!IsImage(v) || graph_.value(v).is_constant()) return {};
     }
     return {true};
   }
 
   // --- rewriting ---------------------------------------------------------------------------------
 
-  ValueId Transposed(ValueId from, const std::int64_t (&perm)[kRank]) {
+  ValueId Transposed(ValueId from, const std::vector<std::int64_t>& perm) {
     ValueType type = graph_.value(from).type;
     SymDims dims;
     for (std::int64_t axis : perm) dims.push_back(type.dims[axis]);
     type.dims = std::move(dims);
     return graph_.AddRawValue(std::string(), std::move(type));
   }
-  NodeId AddTranspose(ValueId from, ValueId to, const std::int64_t (&perm)[kRank], NodeId origin) {
+  NodeId AddTranspose(ValueId from, ValueId to, const std::vector<std::int64_t>& perm,
+                      NodeId origin) {
     Attributes attributes;
-    attributes.Set("perm", std::vector<std::int64_t>(perm, perm + kRank));
+    attributes.Set("perm", perm);
     const NodeId id = graph_.AddRawNode(ops::FindOp("Transpose"), "", {from}, {to}, std::move(attributes));
     graph_.MergeOrigins(id, origin);
     return id;
@@ -330,8 +348,8 @@ class Layout {
   // `id` with its channels last.
   ValueId LastOf(ValueId id, NodeId reader) {
     if (static_cast<std::size_t>(id) < last_.size() && last_[id] != kNone) return last_[id];
-    const ValueId made = Transposed(id, kToLast);
-    AddTranspose(id, made, kToLast, reader);
+    const ValueId made = Transposed(id, to_last_);
+    AddTranspose(id, made, to_last_, reader);
     SetLast(id, made);
     return made;
   }
@@ -360,14 +378,14 @@ class Layout {
     for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId v = graph_.node(id).inputs[i];
       const bool weights = i == 1 && absl::string_view(graph_.node(id).op->name) == "Conv";
-      if (v == kNone || weights || !IsImage(graph_, v) || (i > 0 && IsSingle(graph_, v))) continue;
+      if (v == kNone || weights || !IsImage(v) || (i > 0 && IsSingle(graph_, v))) continue;
       graph_.SetInput(id, static_cast<int>(i), LastOf(v, id));
     }
     const std::vector<ValueId> outputs = graph_.node(id).outputs;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const ValueId made = Transposed(outputs[i], kToLast);
+      const ValueId made = Transposed(outputs[i], to_last_);
       graph_.SetProducer(made, id, static_cast<int>(i));
-      AddTranspose(made, outputs[i], kToFirst, id);
+      AddTranspose(made, outputs[i], to_first_, id);
       SetLast(outputs[i], made);
     }
     return graph_.Infer(id);
@@ -390,7 +408,7 @@ class Layout {
   // The attribute `axes`; without one, all axes in their order.
   absl::Status RenameAxes(NodeId id) {
     Attributes& attributes = graph_.mutable_node(id).attributes;
-    std::vector<std::int64_t> axes(kToFirst, kToFirst + kRank);
+    std::vector<std::int64_t> axes = to_first_;
     if (attributes.Has("axes")) {
       axes.clear();
       for (std::int64_t axis : attributes.Ints("axes")) axes.push_back(NewAxis(axis));
@@ -404,7 +422,7 @@ class Layout {
     const Node& node = graph_.node(id);
     const bool third = absl::string_view(node.op->name) == "Pad" || absl::string_view(node.op->name) == "Slice";
     const int input = third ? 3 : 1;
-    std::vector<std::int64_t> axes(kToFirst, kToFirst + kRank);
+    std::vector<std::int64_t> axes = to_first_;
     if (ConstantAxes(graph_, node, static_cast<std::size_t>(input))) {
       NPURT_ASSIGN_OR_RETURN(axes, Integers(graph_.value(node.inputs[input]).constant));
       for (std::int64_t& axis : axes) axis = NewAxis(axis);
@@ -415,7 +433,7 @@ class Layout {
   }
 
   absl::Status ToReduceMean(NodeId id) {
-    NPURT_ASSIGN_OR_RETURN(const ValueId axes, AddIntegers({1, 2}));
+    NPURT_ASSIGN_OR_RETURN(const ValueId axes, AddIntegers(std::vector<std::int64_t>(to_first_.begin() + 2, to_first_.end())));
     Node& node = graph_.mutable_node(id);
     node.op = ops::FindOp("ReduceMean");
     node.attributes = Attributes();
@@ -430,9 +448,10 @@ class Layout {
       NPURT_ASSIGN_OR_RETURN(numbers[i], Reals(graph_.value(graph_.node(id).inputs[i + 1]).constant));
     }
     const double epsilon = graph_.node(id).attributes.Float("epsilon", 1e-5f);
-    const auto channels = static_cast<std::int64_t>(numbers[0].size());
-    NPURT_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, {1, 1, 1, channels}));
-    NPURT_ASSIGN_OR_RETURN(Tensor shift, Tensor::Create(DType::kF32, {1, 1, 1, channels}));
+    Dims dims(static_cast<std::size_t>(rank_), 1);
+    dims.back() = static_cast<std::int64_t>(numbers[0].size());
+    NPURT_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, dims));
+    NPURT_ASSIGN_OR_RETURN(Tensor shift, Tensor::Create(DType::kF32, dims));
     for (std::size_t c = 0; c < numbers[0].size(); ++c) {
       const double s = numbers[0][c] / std::sqrt(numbers[3][c] + epsilon);
       scale.set(static_cast<std::int64_t>(c), static_cast<float>(s));
@@ -492,7 +511,7 @@ class Layout {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       Dims dims;
       if (inputs[i] == kNone || IsSingle(graph_, inputs[i]) ||
-          !BroadcastsAlongChannels(graph_, inputs[i], &dims))
+          !BroadcastsAlongChannels(graph_, inputs[i], rank_, &dims))
         continue;
       graph_.SetInput(id, static_cast<int>(i),
                       AddConstant(graph_.value(inputs[i]).constant.Reshaped(dims)));
@@ -503,6 +522,9 @@ class Layout {
   PassContext& context_;
   Graph& graph_;
   static constexpr int kInside = -2;
+  const int rank_;
+  std::vector<std::int64_t> to_last_;   // perm of a Transpose
+  std::vector<std::int64_t> to_first_;  // also: where each axis went
   std::vector<int> region_;  // of a node; kNone: keeps its order; kInside: goes with its only reader
   std::vector<NodeId> inside_;
   std::vector<int> parent_;  // of a region: the one it has joined, or itself
@@ -512,6 +534,10 @@ class Layout {
 
 }  // namespace
 
-absl::StatusOr<int> ChooseLayouts(PassContext& context) { return Layout(context).Run(); }
+absl::StatusOr<int> ChooseLayouts(PassContext& context) {
+  NPURT_ASSIGN_OR_RETURN(const int signals, Layout(context, 3).Run());
+  NPURT_ASSIGN_OR_RETURN(const int pictures, Layout(context, 4).Run());
+  return signals + pictures;
+}
 
 }  // namespace npurt::compile

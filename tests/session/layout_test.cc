@@ -191,6 +191,28 @@ TEST(LayoutTest, AConstantImageIsTurnedToo) {
   ExpectSame(net.Take(), {RandomTensor({1, 40, 30, 30}, 10)});
 }
 
+TEST(LayoutTest, SignalsFollowToo) {
+  Net net;
+  const auto padded = [](std::int64_t pad, std::int64_t stride, std::int64_t group) {
+    return With({{"pads", D{pad, pad}}, {"strides", D{stride}}, {"group", group}});
+  };
+  // A bank of filters over a signal, then layers of a small net.
+  const ValueId x = net.Input("x", DType::kF32, {-1, 1, -2});
+  ValueId y = net.Node("Relu", {net.Conv(x, {40, 1, 64}, "filters", padded(0, 16, 1))}, "relu");
+  const ValueId skip = y;
+  y = net.Conv(y, {40, 1, 5}, "depthwise", padded(2, 1, 40));
+  y = net.Node("Add", {y, skip}, "sum");
+  y = net.Node("MaxPool", {y}, "pool", With({{"kernel_shape", D{2}}, {"strides", D{2}}}));
+  y = net.Conv(y, {24, 40, 3}, "last", padded(1, 1, 1));
+  net.Output(y);
+  net.Output(net.Node("GlobalAveragePool", {y}, "mean"));
+  const auto graph = net.Take();
+  // In, out, and the mean of one place, which moves nothing.
+  EXPECT_EQ(Count(*Laid(*graph), "Transpose"), 3);
+  ExpectSame(graph, {RandomTensor({1, 1, 1000}, 5)});
+  ExpectSame(graph, {RandomTensor({3, 1, 333}, 6)});
+}
+
 TEST(LayoutTest, ALoneSmallConvolutionIsNotWorthTwoTransposes) {
   Net net;
   const ValueId x = net.Input("x", DType::kF32, {1, 4, 64, 64});
