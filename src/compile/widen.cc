@@ -95,6 +95,7 @@ class Widener {
         graph_(context.graph),
         rounds_(rounds),
         unrounded_(static_cast<std::size_t>(context.graph.value_count()), false),
+        rounded_(static_cast<std::size_t>(context.graph.value_count()), false),
         wide_(static_cast<std::size_t>(context.graph.value_count()), kNone) {}
 
   absl::StatusOr<int> Run() {
@@ -126,12 +127,17 @@ class Widener {
                : kNone;
   }
 
+  bool IsRounded(ValueId id) const {
+    return id != kNone && static_cast<std::size_t>(id) < rounded_.size() &&
+           rounded_[static_cast<std::size_t>(id)];
+  }
+
   // A value that it reads was made wide; constants and casts of inputs do not count.
   bool MeetsWide(NodeId id) const {
     const Node& node = graph_.node(id);
     return std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId in) {
-      return WideOf(in) != kNone && !graph_.value(in).is_constant() &&
-             graph_.value(in).producer == kNone && !graph_.value(in).is_input;
+      return IsRounded(in) || (WideOf(in) != kNone && !graph_.value(in).is_constant() &&
+                               graph_.value(in).producer == kNone && !graph_.value(in).is_input);
     });
   }
 
@@ -231,6 +237,7 @@ class Widener {
       graph_.SetProducer(twin, id, static_cast<int>(i));
       if (rounds[i]) {
         AddCast(twin, out);
+        rounded_[static_cast<std::size_t>(out)] = true;
         continue;
       }
       wide_[static_cast<std::size_t>(out)] = twin;
@@ -241,7 +248,7 @@ class Widener {
 
   // A Cast reads what is wide without rounding it first.
   void ReadWide(NodeId id) {
-    if (!MeetsWide(id)) return;
+    if (!MeetsWide(id) || WideOf(graph_.node(id).inputs[0]) == kNone) return;
     graph_.SetInput(id, 0, WideOf(graph_.node(id).inputs[0]));
   }
 
@@ -256,6 +263,7 @@ class Widener {
   Graph& graph_;
   const bool rounds_;
   std::vector<bool> unrounded_;  // values that wait for a Relu to be rounded
+  std::vector<bool> rounded_;    // values that a node made wide and a Cast rounds
   std::vector<ValueId> wide_;   // by narrow value
   std::vector<ValueId> moved_;  // whose producers make their twins
 };

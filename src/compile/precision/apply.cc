@@ -104,15 +104,18 @@ class Applier {
     return cast_of_[{value, dtype}] = NewCast(value, dtype);
   }
 
-  // What a cast of the caller between floating types reads.
+  // What a cast of the caller between floating types reads, or one of ours that lost nothing.
   ValueId BeforeCast(ValueId value) const {
     const NodeId producer = graph_.value(value).producer;
-    if (!merges_ || producer == kNone || producer >= own_nodes_) return value;
+    if (producer == kNone) return value;
     const graph::Node& cast = graph_.node(producer);
-    const bool merges = absl::string_view(cast.op->name) == "Cast" &&
-                        Contains(ops::kExchangeable, TypeOf(cast.inputs[0])) &&
-                        Contains(ops::kExchangeable, TypeOf(value));
-    return merges ? cast.inputs[0] : value;
+    if (absl::string_view(cast.op->name) != "Cast") return value;
+    const ValueId source = cast.inputs[0];
+    const bool merges = producer < own_nodes_
+                            ? merges_ && Contains(ops::kExchangeable, TypeOf(source)) &&
+                                  Contains(ops::kExchangeable, TypeOf(value))
+                            : TypeOf(value) == DType::kF32;
+    return merges ? source : value;
   }
 
   // The node makes `computed`; who reads the value gets `chosen`. An output of the graph keeps its

@@ -394,14 +394,14 @@ class Decider {
                                : "no AI Core kernel that the mode allows: AI CPU";
     }
     Choose(columns[0], &plan);
-    if (core.size() == 1 && plan.rule.empty() && !plan.changes()) {
+    Warn(&plan);
+    if (core.size() == 1 && plan.rule.empty() && plan.warning.empty() && !plan.changes()) {
       plan.rule = "the operator has no other types";
       for (auto* side : {&plan.inputs, &plan.outputs})
         for (OperandPlan& operand : *side) operand.why.clear();
       plan.producer.clear();
     }
     if (plan.rule.empty()) plan.rule = RuleOf(plan);
-    Warn(&plan);
     return plan;
   }
 
