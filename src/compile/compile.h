@@ -103,7 +103,9 @@ absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalizati
 absl::StatusOr<int> FuseAttention(PassContext& context);
 absl::StatusOr<int> FuseNorms(PassContext& context);
 absl::StatusOr<int> FuseGelu(PassContext& context);
+absl::StatusOr<int> FuseQuantized(PassContext& context);  // before constants are folded
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
+absl::StatusOr<int> ChooseLayouts(PassContext& context);  // channels last
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 
 // Compiles a subgraph of `node` with what `outer` knows of the values that it captures. If it cannot be
