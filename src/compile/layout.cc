@@ -258,9 +258,10 @@ class Layout {
 
   Decision DecideConv(const Node& node) const {
     const graph::ValueInfo& w = graph_.value(node.inputs[1]);
-    if (!IsImage(node.inputs[0]) || !w.is_constant() || w.constant.rank() != rank_ ||
-        w.constant.dtype() != DType::kF32 || w.constant.element_count() == 0 ||
-        node.attributes.Has("data_format"))
+    // A constant image is left where folding was switched off.
+    if (!IsImage(node.inputs[0]) || graph_.value(node.inputs[0]).is_constant() ||
+        !w.is_constant() || w.constant.rank() != rank_ || w.constant.dtype() != DType::kF32 ||
+        w.constant.element_count() == 0 || node.attributes.Has("data_format"))
       return {};
     const Dims& dims = w.constant.dims();
     const std::int64_t groups = node.attributes.Int("group", 1);

@@ -194,6 +194,14 @@ TEST(LayoutTest, WhoCostsMoreThanHeSavesLeavesTheRegion) {
   ExpectSame(graph, {RandomTensor({1, 32, 40, 40}, 8), RandomTensor({1, 900, 5, 5}, 9)});
 }
 
+TEST(LayoutTest, AConstantImageKeepsItsOrder) {
+  Net net;
+  const auto x = net.Random("x", {1, 32, 40, 40}, 3);
+  net.Output(net.Conv(x, {64, 32, 3, 3}, "y", Padded(1)));
+  const auto graph = net.Take();
+  EXPECT_EQ(Count(*Laid(*graph), "Transpose"), 0);
+}
+
 TEST(LayoutTest, ALoneSmallConvolutionIsNotWorthTwoTransposes) {
   Net net;
   const ValueId x = net.Input("x", DType::kF32, {1, 4, 64, 64});
