@@ -100,11 +100,9 @@ absl::Status ComputeShapes(const Program& program,
       for (Dim dim : value.dims) plan->dims.push_back(ValueOf(dim, symbols));
     planned.rank =
         static_cast<std::int32_t>(plan->dims.data() + plan->dims.size() - planned.dims);
-    planned.count = 1;
-    bool valid = true;
-    for (std::int64_t size : absl::MakeConstSpan(planned.dims, planned.rank))
-      valid = valid && size >= 0 && CheckedMul(planned.count, size, &planned.count);
-    if (!valid || !BytesOf(value.dtype, planned.count, &planned.bytes))
+    const auto count = ElementCount(absl::MakeConstSpan(planned.dims, planned.rank));
+    planned.count = count.value_or(0);
+    if (!count.ok() || !BytesOf(value.dtype, planned.count, &planned.bytes))
       return absl::InvalidArgumentError(absl::StrCat(
           "'", value.name, "': these input shapes give it no valid shape (",
           ShapeString(absl::MakeConstSpan(value.dims)), " = ",
@@ -147,7 +145,8 @@ Binder::Binder(const exec::Program* program, std::vector<BindStep> steps)
     : program_(program), steps_(std::move(steps)) {}
 
 absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
-    absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact) const {
+    absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact,
+    absl::Span<const int> donated) const {
   const Program& program = *program_;
   auto plan = std::make_shared<Plan>();
   for (const auto& shape : dims)
@@ -169,7 +168,9 @@ absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
   }
 
   Storage storage{&plan->storage};
+  plan->donated.assign(donated.begin(), donated.end());
   Placement placement(program, participants);
+  placement.Donate(donated);
   plan->steps.resize(program.steps.size());
   std::vector<ops::BindContext::Offer> offers;
   std::vector<Slot*> operands;

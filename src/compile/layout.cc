@@ -7,15 +7,17 @@
 // data_format, the others by their axes.
 //
 // Two walks in topological order. The first decides: a convolution begins a region, operators that
-// follow join it, and those whose staying costs more Transposes than it saves leave again; a region is
-// kept if it gains more than its Transposes cost, by rough rates that are the same on every machine,
-// so that no bit of a result depends on them. The second rewrites.
+// follow join it; a region is kept if it gains more than its Transposes cost, by rough rates that
+// are the same on every machine, so that no bit of a result depends on them. The second rewrites.
 // Transposes that nobody reads are left to RemoveUnused.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compile/compile.h"
+#include "kernels/channels_last/conv.h"
 #include "kernels/channels_last/depthwise.h"
 
 namespace npurt::compile {
@@ -26,6 +28,8 @@ using graph::kNone;
 using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
+
+constexpr std::int64_t kSwap[] = {0, 2, 1, 3, 4};  // of a shuffle of channels
 
 // Elements, where unknown sizes are taken for those of a small picture.
 double SizeOf(const ValueType& type) {
@@ -48,7 +52,6 @@ constexpr double kCopied = 8;       // an element
 // With channels first, the gathered operand of several taps costs this many for each of its elements,
 // which all output channels share.
 constexpr double kGathered = 20;
-constexpr double kStep = 10000;  // for less nobody leaves a region: a Transpose is a step too
 
 struct Decision {
   bool joins = false;
@@ -102,7 +105,8 @@ class Layout {
     last_.assign(graph_.value_count(), kNone);
     int changes = 0;
     for (NodeId id : order) {
-      if (!in_[id] || gain_[Root(id)] <= 0) continue;
+      if (region_[id] == kNone || region_[id] == kInside) continue;
+      if (gain_[Root(region_[id])] <= 0) continue;
       NPURT_RETURN_IF_ERROR(Rewrite(id));
       ++changes;
     }
@@ -116,12 +120,15 @@ class Layout {
     absl::Status (Layout::*rewrite)(NodeId id);
     bool begins = false;  // a region
   };
-  static constexpr int kRules = 15;
+  static constexpr int kRules = 18;
   static const std::array<Rule, kRules>& Rules() {
     static constexpr std::array<Rule, kRules> kTable = {{
         {"Conv", &Layout::DecideConv, &Layout::SetFormat, true},
         {"AveragePool", &Layout::DecidePool, &Layout::SetFormat},
         {"MaxPool", &Layout::DecidePool, &Layout::SetFormat},
+        {"BatchNormalization", &Layout::DecideNorm, &Layout::ToMulAndAdd},
+        {"Reshape", &Layout::DecideShuffle, &Layout::Shuffle},
+        {"Slice", &Layout::DecideSlice, &Layout::RenameAxesInput},
         {"GlobalAveragePool", &Layout::Join, &Layout::ToReduceMean},
         {"ReduceMean", &Layout::DecideReduce, &Layout::RenameAxesInput},
         {"ReduceMax", &Layout::DecideReduce, &Layout::RenameAxesInput},
@@ -152,14 +159,15 @@ class Layout {
 
   // --- deciding ----------------------------------------------------------------------------------
 
-  // A region is known by one of its nodes.
-  NodeId Root(NodeId id) const {
-    while (parent_[id] != id) id = parent_[id];
-    return id;
+  int Root(int region) const {
+    while (parent_[region] != region) region = parent_[region];
+    return region;
   }
-  void Unite(NodeId a, NodeId b) {
+  void Join(int a, int b) {
     a = Root(a), b = Root(b);
+    if (a == b) return;
     parent_[b] = a;
+    gain_[a] += gain_[b];
   }
 
   bool IsImageNode(const Node& node) const {
@@ -169,87 +177,49 @@ class Layout {
            !node.inputs.empty() && node.inputs[0] != kNone;
   }
 
-  bool InRegion(NodeId id) const { return id != kNone && in_[id]; }
-
   void Decide(const std::vector<NodeId>& order) {
-    in_.assign(graph_.node_count(), false);
-    own_gain_.assign(graph_.node_count(), 0);
+    region_.assign(graph_.node_count(), kNone);
+    std::vector<int> of_value(graph_.value_count(), kNone);  // whose output it is
     for (NodeId id : order) {
       const Node& node = graph_.node(id);
       const Rule* rule = RuleFor(node);
       if (rule == nullptr || !IsImageNode(node)) continue;
-      if (!rule->begins && std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-            return v != kNone && InRegion(graph_.value(v).producer);
-          }))
-        continue;
+      const auto reads_region = [&](ValueId v) { return v != kNone && of_value[v] != kNone; };
+      std::vector<ValueId> inputs = node.inputs;
+      if (const auto shuffle = ShuffleBefore(node)) inputs = {shuffle->image};
+      if (!rule->begins && std::none_of(inputs.begin(), inputs.end(), reads_region)) continue;
       const Decision decision = (this->*rule->decide)(node);
-      in_[id] = decision.joins;
-      own_gain_[id] = decision.gain;
+      if (!decision.joins) continue;
+      const int region = region_[id] = static_cast<int>(parent_.size());
+      parent_.push_back(region);
+      gain_.push_back(decision.gain);
+      for (ValueId v : inputs)
+        if (reads_region(v)) Join(of_value[v], region);
+      for (ValueId v : node.outputs) of_value[v] = region;
+      if (inputs != node.inputs) {
+        const NodeId swap = graph_.value(node.inputs[0]).producer;
+        inside_.insert(inside_.end(), {swap, graph_.value(graph_.node(swap).inputs[0]).producer});
+      }
     }
-    Peel(order);
-    parent_.resize(graph_.node_count());
-    for (NodeId id = 0; id < graph_.node_count(); ++id) parent_[id] = id;
+    for (NodeId id : inside_) region_[id] = kInside;
+    // What crosses the edge of a region costs, once each way.
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      NodeId one = InRegion(graph_.value(v).producer) ? graph_.value(v).producer : kNone;
-      for (const graph::Use& use : graph_.value(v).uses) {
-        if (!in_[use.node] || graph_.value(v).is_constant()) continue;
-        if (one != kNone) Unite(one, use.node);
-        one = use.node;
+      const graph::ValueInfo& value = graph_.value(v);
+      if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) continue;
+      const double cost = kTransposed * SizeOf(value.type);
+      bool leaves = !context_.MayVanish(v);
+      int reader = kNone;
+      for (const graph::Use& use : value.uses) {
+        if (region_[use.node] == kNone) {
+          leaves = true;
+        } else if (region_[use.node] != kInside) {
+          reader = region_[use.node];
+        }
       }
-    }
-    gain_.assign(graph_.node_count(), 0);
-    for (NodeId id : order)
-      if (in_[id]) gain_[Root(id)] += own_gain_[id];
-    for (ValueId v = 0; v < graph_.value_count(); ++v)
-      if (const auto [reader, cost] = Crossing(v); cost > 0)
-        gain_[Root(InRegion(graph_.value(v).producer) ? graph_.value(v).producer : reader)] -= cost;
-  }
-
-  // What a value costs that has readers, or the maker, on both sides of an edge: one Transpose. `reader`:
-  // one inside.
-  struct Edge {
-    NodeId reader = kNone;
-    double cost = 0;
-  };
-  Edge Crossing(ValueId v) const {
-    const graph::ValueInfo& value = graph_.value(v);
-    if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) return {};
-    bool leaves = !context_.MayVanish(v);
-    Edge edge;
-    for (const graph::Use& use : value.uses) {
-      if (in_[use.node]) {
-        edge.reader = use.node;
-      } else {
-        leaves = true;
-      }
-    }
-    if (InRegion(value.producer) ? leaves : edge.reader != kNone)
-      edge.cost = kTransposed * SizeOf(value.type);
-    return edge;
-  }
-
-  // Nodes whose leaving makes the whole cheaper leave, the last ones first, until none is left.
-  void Peel(const std::vector<NodeId>& order) {
-    const auto cost_around = [&](const Node& node) {
-      double cost = 0;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i)
-        if (node.inputs[i] != kNone &&
-            std::find(node.inputs.begin(), node.inputs.begin() + i, node.inputs[i]) ==
-                node.inputs.begin() + i)
-          cost += Crossing(node.inputs[i]).cost;
-      for (ValueId v : node.outputs) cost += Crossing(v).cost;
-      return cost;
-    };
-    constexpr int kRounds = 4;
-    bool changed = true;
-    for (int round = 0; round < kRounds && changed; ++round) {
-      changed = false;
-      for (auto id = order.rbegin(); id != order.rend(); ++id) {
-        if (!in_[*id]) continue;
-        const double inside = cost_around(graph_.node(*id)) - own_gain_[*id];
-        in_[*id] = false;
-        in_[*id] = cost_around(graph_.node(*id)) + kStep >= inside;
-        changed = changed || !in_[*id];
+      if (of_value[v] != kNone) {
+        if (leaves) gain_[Root(of_value[v])] -= cost;
+      } else if (reader != kNone) {
+        gain_[Root(reader)] -= cost;
       }
     }
   }
@@ -258,25 +228,23 @@ class Layout {
 
   Decision DecideConv(const Node& node) const {
     const graph::ValueInfo& w = graph_.value(node.inputs[1]);
-    // A constant image is left where folding was switched off.
-    if (!IsImage(node.inputs[0]) || graph_.value(node.inputs[0]).is_constant() ||
-        !w.is_constant() || w.constant.rank() != rank_ || w.constant.dtype() != DType::kF32 ||
-        w.constant.element_count() == 0 || node.attributes.Has("data_format"))
+    if (!IsImage(node.inputs[0]) || !w.is_constant() || w.constant.rank() != rank_ ||
+        w.constant.dtype() != DType::kF32 || w.constant.element_count() == 0 ||
+        node.attributes.Has("data_format"))
       return {};
     const Dims& dims = w.constant.dims();
     const std::int64_t groups = node.attributes.Int("group", 1);
     const std::int64_t taps = dims[2] * (rank_ > 3 ? dims[3] : 1);
     const double macs = SizeOf(graph_.value(node.outputs[0]).type) * static_cast<double>(dims[1] * taps);
-    if (groups != 1) {
-      const bool depthwise = dims[1] == 1 && dims[0] == groups;
-      if (!depthwise || taps > kernels::kMostDepthwiseLastTaps) return {};
-      return {true, macs / 0.12 - macs / 0.27};
-    }
+    if (taps > kernels::kMostChannelsLastTaps) return {};
+    if (groups != 1 && dims[1] == 1 && dims[0] == groups)
+      return {taps <= kernels::kMostDepthwiseLastTaps, macs / 0.12 - macs / 0.27};
+    const std::int64_t outputs = dims[0] / groups;
     // Shares of the hardware's limit, as measured; the vectors of few output channels are not full.
-    const double first = taps == 1      ? 0.85
-                         : dims[0] <= 4 ? 0.3
-                                        : std::min(0.6, 1 / (1.1 + kGathered / static_cast<double>(dims[0])));
-    const double full = static_cast<double>(dims[0]) / static_cast<double>((dims[0] + 15) / 16 * 16);
+    const double first = taps == 1 && groups == 1 ? 0.85
+                         : outputs <= 4           ? 0.3
+                                                  : std::min(0.6, 1 / (1.1 + kGathered / static_cast<double>(outputs)));
+    const double full = static_cast<double>(outputs) / static_cast<double>((outputs + 15) / 16 * 16);
     return {true, macs / first - macs / (0.95 * full)};
   }
 
@@ -306,6 +274,51 @@ class Layout {
     const bool has_axes = node.inputs.size() > 3 && node.inputs[3] != kNone;
     return {IsImage(node.inputs[0]) && (!has_axes || ConstantAxes(graph_, node, 3))};
   }
+  Decision DecideSlice(const Node& node) const {
+    return {IsImage(node.inputs[0]) && ConstantAxes(graph_, node, 3),
+            -kCopied * SizeOf(graph_.value(node.outputs[0]).type)};
+  }
+  Decision DecideNorm(const Node& node) const {
+    if (node.outputs.size() != 1 || node.attributes.Int("training_mode") != 0) return {};
+    for (int i = 1; i < 5; ++i)
+      if (!graph_.value(node.inputs[i]).is_constant() ||
+          graph_.value(node.inputs[i]).constant.dtype() != DType::kF32)
+        return {};
+    return {graph_.value(node.outputs[0]).type.dtype == DType::kF32};
+  }
+
+  // The last of three nodes that shuffle channels: [N, g * c, H, W] seen as [N, g, c, H, W], g and c
+  // swapped, and seen as an image again.
+  struct ShuffleOf {
+    ValueId image;
+    std::int64_t groups, channels;  // g and c
+  };
+  std::optional<ShuffleOf> ShuffleBefore(const Node& node) const {
+    if (rank_ != 4) return std::nullopt;
+    if (absl::string_view(node.op->name) != "Reshape") return std::nullopt;
+    const Node* const swap = OnlyReadBy(node.inputs[0], "Transpose");
+    if (swap == nullptr || swap->attributes.Ints("perm") != absl::MakeConstSpan(kSwap))
+      return std::nullopt;
+    const Node* const split = OnlyReadBy(swap->inputs[0], "Reshape");
+    if (split == nullptr || !IsImage(split->inputs[0])) return std::nullopt;
+    const SymDims& in = graph_.value(split->inputs[0]).type.dims;
+    const SymDims& parts = graph_.value(split->outputs[0]).type.dims;
+    if (in != graph_.value(node.outputs[0]).type.dims || parts.size() != 5 || parts[0] != in[0] ||
+        parts[3] != in[2] || parts[4] != in[3] || !parts[1].is_constant() || !parts[2].is_constant())
+      return std::nullopt;
+    return ShuffleOf{split->inputs[0], parts[1].value(), parts[2].value()};
+  }
+  // The node that makes `value`, if it is an `op` and nobody else reads it.
+  const Node* OnlyReadBy(ValueId value, absl::string_view op) const {
+    const graph::ValueInfo& info = graph_.value(value);
+    if (info.producer == kNone || info.uses.size() != 1 || !context_.MayVanish(value)) return nullptr;
+    const Node& node = graph_.node(info.producer);
+    return op == node.op->name && node.control.empty() ? &node : nullptr;
+  }
+  Decision DecideShuffle(const Node& node) const {
+    return {ShuffleBefore(node).has_value()};
+  }
+
   Decision DecideElementwise(const Node& node) const {
     for (ValueId v : node.inputs) {
       if (v == kNone || IsSingle(graph_, v) || BroadcastsAlongChannels(graph_, v, rank_, nullptr)) continue;
@@ -334,18 +347,22 @@ class Layout {
 
   // `id` with its channels last.
   ValueId LastOf(ValueId id, NodeId reader) {
-    if (last_.size() < static_cast<std::size_t>(graph_.value_count()))
-      last_.resize(graph_.value_count(), kNone);
-    if (last_[id] != kNone) return last_[id];
+    if (static_cast<std::size_t>(id) < last_.size() && last_[id] != kNone) return last_[id];
     const ValueId made = Transposed(id, to_last_);
     AddTranspose(id, made, to_last_, reader);
-    return last_[id] = made;
+    SetLast(id, made);
+    return made;
+  }
+  void SetLast(ValueId id, ValueId twin) {
+    last_.resize(graph_.value_count(), kNone);
+    last_[id] = twin;
   }
 
   ValueId AddConstant(Tensor tensor) {
     const ValueId id = graph_.AddRawValue(
         std::string(), ValueType::OfTensor(tensor.dtype(), ToSymDims(tensor.dims())));
     graph_.mutable_value(id).constant = std::move(tensor);
+    SetLast(id, id);
     return id;
   }
   absl::StatusOr<ValueId> AddIntegers(const std::vector<std::int64_t>& numbers) {
@@ -361,9 +378,7 @@ class Layout {
     for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId v = graph_.node(id).inputs[i];
       const bool weights = i == 1 && absl::string_view(graph_.node(id).op->name) == "Conv";
-      if (v == kNone || weights || !IsImage(v) || graph_.value(v).is_constant() ||
-          (i > 0 && IsSingle(graph_, v)))
-        continue;
+      if (v == kNone || weights || !IsImage(v) || (i > 0 && IsSingle(graph_, v))) continue;
       graph_.SetInput(id, static_cast<int>(i), LastOf(v, id));
     }
     const std::vector<ValueId> outputs = graph_.node(id).outputs;
@@ -371,8 +386,7 @@ class Layout {
       const ValueId made = Transposed(outputs[i], to_last_);
       graph_.SetProducer(made, id, static_cast<int>(i));
       AddTranspose(made, outputs[i], to_first_, id);
-      last_.resize(graph_.value_count(), kNone);
-      last_[outputs[i]] = made;
+      SetLast(outputs[i], made);
     }
     return graph_.Infer(id);
   }
@@ -406,7 +420,8 @@ class Layout {
   // The same as an input, the last one.
   absl::Status RenameAxesInput(NodeId id) {
     const Node& node = graph_.node(id);
-    const int input = absl::string_view(node.op->name) == "Pad" ? 3 : 1;
+    const bool third = absl::string_view(node.op->name) == "Pad" || absl::string_view(node.op->name) == "Slice";
+    const int input = third ? 3 : 1;
     std::vector<std::int64_t> axes = to_first_;
     if (ConstantAxes(graph_, node, static_cast<std::size_t>(input))) {
       NPURT_ASSIGN_OR_RETURN(axes, Integers(graph_.value(node.inputs[input]).constant));
@@ -426,6 +441,71 @@ class Layout {
     return absl::OkStatus();
   }
 
+  // Scale and shift as constants; what follows makes one chain of them.
+  absl::Status ToMulAndAdd(NodeId id) {
+    std::vector<double> numbers[4];  // scale, bias, mean, variance
+    for (int i = 0; i < 4; ++i) {
+      NPURT_ASSIGN_OR_RETURN(numbers[i], Reals(graph_.value(graph_.node(id).inputs[i + 1]).constant));
+    }
+    const double epsilon = graph_.node(id).attributes.Float("epsilon", 1e-5f);
+    Dims dims(static_cast<std::size_t>(rank_), 1);
+    dims.back() = static_cast<std::int64_t>(numbers[0].size());
+    NPURT_ASSIGN_OR_RETURN(Tensor scale, Tensor::Create(DType::kF32, dims));
+    NPURT_ASSIGN_OR_RETURN(Tensor shift, Tensor::Create(DType::kF32, dims));
+    for (std::size_t c = 0; c < numbers[0].size(); ++c) {
+      const double s = numbers[0][c] / std::sqrt(numbers[3][c] + epsilon);
+      scale.set(static_cast<std::int64_t>(c), static_cast<float>(s));
+      shift.set(static_cast<std::int64_t>(c), static_cast<float>(numbers[1][c] - numbers[2][c] * s));
+    }
+    const ValueId x = LastOf(graph_.node(id).inputs[0], id);
+    const ValueId product = graph_.AddRawValue(std::string(), graph_.value(x).type);
+    SetLast(product, product);
+    const NodeId mul = graph_.AddRawNode(ops::FindOp("Mul"), "", {x, AddConstant(std::move(scale))},
+                                         {product}, Attributes());
+    graph_.MergeOrigins(mul, id);
+    return Become(id, "Add", {product, AddConstant(std::move(shift))});
+  }
+
+  absl::Status Shuffle(NodeId id) {
+    const ShuffleOf shuffle = *ShuffleBefore(graph_.node(id));
+    const NodeId swap = graph_.value(graph_.node(id).inputs[0]).producer;
+    const NodeId split = graph_.value(graph_.node(swap).inputs[0]).producer;
+    const ValueId x = LastOf(shuffle.image, id);
+    const SymDims& dims = graph_.value(x).type.dims;
+    const SymDims parts = {dims[0], dims[1], dims[2], Dim(shuffle.groups), Dim(shuffle.channels)};
+    const SymDims swapped = {dims[0], dims[1], dims[2], Dim(shuffle.channels), Dim(shuffle.groups)};
+    const auto add = [&](const char* op, std::vector<ValueId> inputs, const SymDims& shape,
+                         Attributes attributes, NodeId origin) {
+      const ValueId out = graph_.AddRawValue(
+          std::string(), ValueType::OfTensor(graph_.value(x).type.dtype, shape));
+      const NodeId made =
+          graph_.AddRawNode(ops::FindOp(op), "", std::move(inputs), {out}, std::move(attributes));
+      graph_.MergeOrigins(made, origin);
+      return out;
+    };
+    NPURT_ASSIGN_OR_RETURN(const ValueId parts_shape,
+                           AddIntegers({0, 0, 0, shuffle.groups, shuffle.channels}));
+    NPURT_ASSIGN_OR_RETURN(const ValueId whole_shape, AddIntegers({0, 0, 0, -1}));
+    Attributes perm;
+    perm.Set("perm", std::vector<std::int64_t>{0, 1, 2, 4, 3});
+    ValueId y = add("Reshape", {x, parts_shape}, parts, Attributes(), split);
+    y = add("Transpose", {y}, swapped, std::move(perm), swap);
+    return Become(id, "Reshape", {y, whole_shape});
+  }
+
+  // `id` is another operator now.
+  absl::Status Become(NodeId id, const char* op, const std::vector<ValueId>& inputs) {
+    for (std::size_t i = inputs.size(); i < graph_.node(id).inputs.size(); ++i)
+      if (graph_.node(id).inputs[i] != kNone) graph_.SetInput(id, static_cast<int>(i), kNone);
+    Node& node = graph_.mutable_node(id);
+    node.op = ops::FindOp(op);
+    node.attributes = Attributes();
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      graph_.SetInput(id, static_cast<int>(i), inputs[i]);
+    graph_.mutable_node(id).inputs.resize(inputs.size());
+    return absl::OkStatus();
+  }
+
   absl::Status ReshapeOperands(NodeId id) {
     const std::vector<ValueId> inputs = graph_.node(id).inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -441,13 +521,14 @@ class Layout {
 
   PassContext& context_;
   Graph& graph_;
+  static constexpr int kInside = -2;
   const int rank_;
   std::vector<std::int64_t> to_last_;   // perm of a Transpose
   std::vector<std::int64_t> to_first_;  // also: where each axis went
-  std::vector<bool> in_;          // of a node: in some region
-  std::vector<double> own_gain_;  // of a node
-  std::vector<NodeId> parent_;    // of a node: another of its region, or itself
-  std::vector<double> gain_;      // of a region, at its root
+  std::vector<int> region_;  // of a node; kNone: keeps its order; kInside: goes with its only reader
+  std::vector<NodeId> inside_;
+  std::vector<int> parent_;  // of a region: the one it has joined, or itself
+  std::vector<double> gain_;
   std::vector<ValueId> last_;  // of a value: its twin with the channels last
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/winograd/winograd.h"
 #include "ops/conv_geometry.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::conv {
 namespace {
@@ -126,8 +127,6 @@ absl::StatusOr<std::unique_ptr<Prepared>> PrepareChannelsLast(PrepareContext& co
   const Tensor* w = context.constant(1);
   const std::int64_t groups = context.attributes().Int("group", 1);
   if (w == nullptr || w->rank() > 4 || w->element_count() == 0) return nullptr;
-  const bool depthwise = w->dims()[1] == 1 && w->dims()[0] == groups;
-  if (groups != 1 && !depthwise) return nullptr;
   auto prepared = std::make_unique<PreparedConv>();
   prepared->channels_last = true;
   kernels::ConvProblem problem;
@@ -145,8 +144,9 @@ absl::StatusOr<std::unique_ptr<Prepared>> PrepareChannelsLast(PrepareContext& co
     problem.dilation[d] = entry("dilations");
   }
   const std::int64_t taps = problem.kernel[1] * problem.kernel[2];
-  if (groups != 1) {
-    if (taps > kernels::kMostDepthwiseLastTaps) return nullptr;
+  const bool depthwise = problem.in_channels == 1 && problem.out_channels == 1 && groups > 1;
+  if (taps > kernels::kMostChannelsLastTaps) return nullptr;
+  if (depthwise && taps <= kernels::kMostDepthwiseLastTaps) {
     prepared->depthwise_last = kernels::SelectDepthwiseLastKernel(MatrixIsa(context));
     prepared->kernel = prepared->depthwise_last->name;
     prepared->packed_bytes = static_cast<std::size_t>(w->element_count()) * sizeof(float);
@@ -158,7 +158,8 @@ absl::StatusOr<std::unique_ptr<Prepared>> PrepareChannelsLast(PrepareContext& co
     prepared->gemm = kernels::SelectGemmKernel(MatrixIsa(context));
     prepared->kernel = absl::StrCat("channels_last+", prepared->gemm->name);
     const bool winograd =
-        kernels::WinogradSuits(problem) && !IsSmall(context.output_type(0), /*first_spatial=*/1);
+        groups == 1 && kernels::WinogradSuits(problem) &&
+        !IsSmall(context.output_type(0), /*first_spatial=*/1);
     if (winograd) {
       prepared->winograd_last = kernels::SelectWinogradLastKernel(MatrixIsa(context));
       prepared->kernel = absl::StrCat(prepared->winograd_last->name, "+", prepared->gemm->name);
@@ -347,7 +348,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const bool packed = prepared->weights.data != nullptr;
   kernels::RunConvTile({&bound->problem, &bound->tiling, run.in<float>(0),
                         packed ? prepared->weights.as<float>() : run.in<float>(1), packed,
-                        run.out<float>(0), epilogue},
+                        run.out<float>(0), epilogue, StopCheckOf(run)},
                        tile, scratch);
   return absl::OkStatus();
 }

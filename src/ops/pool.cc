@@ -10,6 +10,7 @@
 #include "ops/around_axis.h"
 #include "ops/conv_geometry.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::pool {
 namespace {
@@ -373,7 +374,7 @@ absl::Status BindGlobal(BindContext& context) {
 
 absl::Status RunGlobal(const RunContext& run, std::int64_t tile, void*) {
   kernels::RunReduceTile(*run.prepared<GlobalState>()->rows, *run.bound<kernels::ReducePlan>(),
-                         run.in<float>(0), run.out<float>(0), tile);
+                         run.in<float>(0), run.out<float>(0), tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

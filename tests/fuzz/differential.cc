@@ -1,6 +1,7 @@
 #include "fuzz/differential.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -17,38 +18,42 @@ using graph::kNone;
 using graph::NodeId;
 using graph::ValueId;
 
-constexpr double kSlack = 32;  // of a noise that was found by a few tries
+// No option: the inputs that runs may overwrite, as bits.
+constexpr char kDonate[] = "donate";
 
-DType TypeOfElements(const Value& value) {
-  if (value.is_tensor()) return value.tensor().dtype();
-  if (value.kind() == ValueKind::kSequence && !value.items().empty())
-    return TypeOfElements(value.items()[0]);
-  return DType::kUndefined;
+// Numbers in memory of their own.
+Value CopyOf(const Value& value) {
+  if (!value.is_tensor() || value.tensor().dtype() == DType::kString) return value;
+  auto copy = Tensor::Create(value.tensor().dtype(), value.tensor().dims());
+  if (!copy.ok()) return value;
+  if (copy->bytes() > 0) std::memcpy(copy->mutable_data(), value.tensor().data(), copy->bytes());
+  return Value(*std::move(copy));
 }
 
-std::string Compared(const Case& made, const std::vector<Value>& want,
-                     const absl::StatusOr<std::vector<Value>>& got) {
+// `counts` null: nobody asks.
+std::string Compared(const Case& made, const absl::StatusOr<std::vector<Value>>& got,
+                     Counts* counts) {
   if (!got.ok()) return absl::StrCat("fails: ", got.status().ToString());
-  for (std::size_t o = 0; o < want.size(); ++o) {
+  for (std::size_t o = 0; o < got->size(); ++o) {
     const ValueId id = made.graph->outputs()[o];
-    const double roundoff = made.noise[id] == 0 ? 0 : RoundoffOf(TypeOfElements(want[o]));
-    const std::string difference =
-        ops::Difference((*got)[o], want[o], kSlack * roundoff, kSlack * made.noise[id]);
-    if (!difference.empty())
-      return absl::StrCat("output ", made.graph->output_names()[o], ": ", difference,
-                          ", may be off by ", kSlack * made.noise[id]);
+    const Value& want = made.values[id];
+    const double bound = made.noise[id], distance = Distance((*got)[o], want);
+    if (!(distance <= bound))
+      return absl::StrCat("output ", made.graph->output_names()[o], ": ",
+                          ops::Difference((*got)[o], want, 0, bound), ", may be off by ", bound);
+    if (counts == nullptr) continue;
+    ++(bound == 0 ? counts->exact
+                  : (bound <= kTight * (1 + LargestOf(want)) ? counts->tight : counts->loose));
+    if (bound > 0) counts->furthest = std::max(counts->furthest, distance / bound);
   }
   return "";
 }
 
-std::string ComparedWithReference(const Case& made, const Settings& settings) {
-  const auto want = RunCase(made, {{"device", "reference"}});
-  if (!want.ok()) return absl::StrCat("the reference fails: ", want.status().ToString());
-  std::vector<Value> known;
-  for (const ValueId id : made.graph->outputs()) known.push_back(made.values[id]);
-  const std::string differs = Compared(made, known, want);
+// Both devices against what the references gave one by one.
+std::string ComparedWithReference(const Case& made, const Settings& settings, Counts* counts) {
+  const std::string differs = Compared(made, RunCase(made, {{"device", "reference"}}), nullptr);
   if (!differs.empty()) return absl::StrCat("the reference device and its operators: ", differs);
-  return Compared(made, *want, RunCase(made, settings));
+  return Compared(made, RunCase(made, settings), counts);
 }
 
 // The option and value of a promise: same bits on every instruction set.
@@ -81,8 +86,8 @@ std::string ComparedBits(const Case& made, Settings settings) {
   return "";
 }
 
-std::string Problem(const Case& made, const Settings& settings) {
-  const std::string problem = ComparedWithReference(made, settings);
+std::string Problem(const Case& made, const Settings& settings, Counts* counts = nullptr) {
+  const std::string problem = ComparedWithReference(made, settings, counts);
   return problem.empty() && Promises(settings) ? ComparedBits(made, settings) : problem;
 }
 
@@ -97,6 +102,7 @@ Settings RandomSettings(Choices& choices) {
       {"denormals", {"flush", "keep"}},
   };
   Settings settings;
+  if (choices.Percent(40)) settings.emplace_back(kDonate, absl::StrCat(choices.Below(256)));
   for (const auto& [name, values] : *rows)
     if (choices.Percent(60)) settings.emplace_back(name, choices.Of(values));
   return settings;
@@ -185,13 +191,24 @@ std::string SettingsText(const Settings& settings) {
 
 absl::StatusOr<std::vector<Value>> RunCase(const Case& made, const Settings& settings) {
   options::Options options;
-  for (const auto& [name, value] : settings) NPURT_RETURN_IF_ERROR(options.Set(name, value));
+  unsigned long donated = 0;
+  for (const auto& [name, value] : settings) {
+    if (name == kDonate)
+      donated = std::stoul(value);
+    else
+      NPURT_RETURN_IF_ERROR(options.Set(name, value));
+  }
   NPURT_ASSIGN_OR_RETURN(const auto session, session::Session::Create(options, {}));
   NPURT_RETURN_IF_ERROR(session->AddGraph(made.graph->Clone(), "", {}).status());
   NPURT_ASSIGN_OR_RETURN(const auto run, session->NewRun(0));
-  for (std::size_t i = 0; i < made.inputs.size(); ++i)
-    NPURT_RETURN_IF_ERROR(run->BindInput(i, made.inputs[i]));
-  for (int round = 0; round < 2; ++round) NPURT_RETURN_IF_ERROR(run->Execute({}));
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < made.inputs.size(); ++i) {
+      const bool donate = i < 64 && (donated >> i & 1) != 0;
+      NPURT_RETURN_IF_ERROR(
+          run->BindInput(i, donate ? CopyOf(made.inputs[i]) : made.inputs[i], donate));
+    }
+    NPURT_RETURN_IF_ERROR(run->Execute({}));
+  }
   std::vector<Value> outputs;
   for (int o = 0; o < run->output_count(); ++o) {
     NPURT_ASSIGN_OR_RETURN(Value value, run->Output(static_cast<std::size_t>(o)));
@@ -200,11 +217,13 @@ absl::StatusOr<std::vector<Value>> RunCase(const Case& made, const Settings& set
   return outputs;
 }
 
-Finding Compare(const Case& made, Choices& choices, int more) {
+Finding Compare(const Case& made, Choices& choices, int more, const Settings& fixed,
+                Counts* counts) {
   std::vector<Settings> all = {{}};
   for (int i = 0; i < more; ++i) all.push_back(RandomSettings(choices));
-  for (const Settings& settings : all) {
-    Finding finding = {settings, Problem(made, settings)};
+  for (Settings& settings : all) {
+    settings.insert(settings.end(), fixed.begin(), fixed.end());
+    Finding finding = {settings, Problem(made, settings, counts)};
     if (!finding.what.empty()) return finding;
   }
   return {};

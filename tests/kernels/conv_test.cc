@@ -340,7 +340,9 @@ TEST_P(ConvCheck, ChannelsLastMatchesPlainLoopsOnChosenShapes) {
         Problem2D(1, 60, 130, 7, 7, 1, 1, 0), Problem2D(1, 60, 5, 30, 31, 1, 2, 0),
         Problem2D(1, 20, 9, 15, 15, 3, 1, 2, 2), Problem2D(1, 300, 40, 3, 3, 3, 1, 1),
         Problem2D(1, 270, 40, 5, 5, 1, 1, 1), Problem2D(1, 3, 4, 16, 16, 16, 16, 0),
-        Problem2D(1, 2, 3, 20, 20, 2, 1, 19, 19), Problem2D(1, 40, 600, 40, 40, 3, 1, 1), batch}) {
+        Problem2D(1, 2, 3, 20, 20, 2, 1, 19, 19), Problem2D(1, 40, 600, 40, 40, 3, 1, 1),
+        Problem2D(1, 40, 50, 20, 21, 3, 1, 2, 2), Problem2D(1, 130, 33, 13, 11, 3, 2, 1),
+        Problem2D(1, 140, 5, 4, 3, 3, 1, 5, 4), Problem2D(7, 12, 20, 13, 14, 3, 2, 1), batch}) {
     CheckChannelsLast(kernel, p, random);
     if (HasFatalFailure()) return;
   }
@@ -352,8 +354,9 @@ TEST_P(ConvCheck, ChannelsLastMatchesPlainLoopsOnRandomShapes) {
   std::mt19937 random(12);
   for (int i = 0; i < 200; ++i) {
     ConvProblem p = RandomProblem(false, random);
-    p.in[0] = p.out[0] = p.kernel[0] = p.stride[0] = p.dilation[0] = p.groups = 1;
+    p.in[0] = p.out[0] = p.kernel[0] = p.stride[0] = p.dilation[0] = 1;
     p.pad[0] = 0;
+    if (i % 3 != 0) p.groups = 1;
     p.in_channels = 1 + static_cast<std::int64_t>(random() % 40);
     p.out_channels = 1 + static_cast<std::int64_t>(random() % 70);
     CheckChannelsLast(kernel, p, random);
@@ -365,7 +368,7 @@ TEST_P(ConvCheck, ChannelsLastLeavesOtherProblemsAlone) {
   ConvProblem volume = Problem2D(1, 2, 2, 5, 5, 3, 1, 1);
   volume.in[0] = volume.out[0] = 2;
   EXPECT_EQ(PlanChannelsLast(volume, GetParam()).tiles, -1);
-  EXPECT_EQ(PlanChannelsLast(Problem2D(2, 2, 2, 5, 5, 3, 1, 1), GetParam()).tiles, -1);
+  EXPECT_EQ(PlanChannelsLast(Problem2D(1, 2, 2, 50, 50, 33, 1, 1), GetParam()).tiles, -1);
   ConvProblem huge = Problem2D(1, 2, 2, 5, 5, 3, 1, 1);
   huge.in[1] = std::int64_t{1} << 61;
   EXPECT_EQ(PlanChannelsLast(huge, GetParam()).tiles, -1);

@@ -1,10 +1,11 @@
-// Channels-last convolution: float32, 1-D and 2-D, one group, as matrix products without a gather.
+// Channels-last convolution: float32, 1-D and 2-D, as matrix products without a gather.
 //
-// The idea: where a pixel's channels lie side by side, a row of taps is one run of memory, so the
-// image itself is the left operand of the matrix kernels: pixels are rows, a window's lines are
-// segments of k, the packed weights are the right operand. Only images with padding are copied, a
-// band of lines at a time, so that no pixel has to ask whether it is at the edge. One tap of stride
-// 1 is a plain matrix product of all pixels.
+// The idea: where a pixel's channels lie side by side, the image itself is the left operand of the
+// matrix kernels: pixels are rows, taps are segments of k (side by side they are one), the packed
+// weights are the right operand. What lies outside the image is dealt with in one of two ways. Few
+// channels: lines are copied with their padding, a band at a time. Many channels: each tap adds to
+// the outputs that it reaches, so nothing is copied. One tap of stride 1 is a plain matrix product of
+// all pixels.
 //
 // Tensors are dense: image and output [batch, height, width, channels], weights as ONNX has them,
 // [out, in, kernel...]. Sums are split alike on every instruction set. Thread safety: pure
@@ -31,15 +32,19 @@ struct ChannelsLastTiling {
   bool flat = false;  // a matrix product of all pixels
   GemmProblem product;
   GemmTiling product_tiling;
-  std::int64_t band = 0, bands = 0;       // output lines of a tile
-  std::int64_t cols = 0, tiles_n = 0;     // output channels of a tile
-  bool staged = false;                    // lines are copied with their padding
-  std::int64_t line = 0;                  // floats from one line to the next, as they are read
-  // k is outer x segments x run; a block of k has whole runs or a part of one.
-  std::int64_t outer = 0, segments = 0, run = 0, segment_block = 0, run_block = 0;
+  std::int64_t band = 0, bands = 0;    // output lines of a tile
+  std::int64_t cols = 0, tiles_n = 0;  // output channels of a tile, of one group
+  bool staged = false;                 // lines are copied with their padding
+  bool by_tap = false;                 // each tap on its own
+  std::int64_t line = 0;               // floats from one line to the next, as they are read
+  // k is segments x run; a block of k has whole runs or a part of one.
+  std::int64_t segments = 0, run = 0, segment_block = 0, run_block = 0;
 };
 
-// Sizes whose products overflow an int64, groups, and three dimensions give a tiling with tiles = -1.
+// Most taps of a window.
+inline constexpr std::int64_t kMostChannelsLastTaps = 1024;
+
+// Sizes whose products overflow an int64, more taps, and three dimensions give a tiling with tiles = -1.
 ChannelsLastTiling PlanChannelsLast(const ConvProblem& problem, const GemmKernel& kernel);
 
 struct ChannelsLastCall {

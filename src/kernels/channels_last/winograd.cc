@@ -125,6 +125,9 @@ void RunWinogradLastTile(const WinogradLastCall& call, std::int64_t tile, void* 
         for (std::int64_t r = 0; r < count; r += piece) {
           args.rows = static_cast<int>(std::min(piece, count - r));
           args.a = inputs + (i * count + r) * channels + k;
+          const bool more = panel + nr < cols;
+          args.prefetch =
+              PartToPrefetch(gemm, more ? args.b + channels * nr : nullptr, args.k, r / piece);
           args.c = products + (i * count + r) * cols + panel;
           gemm.run(args);
         }

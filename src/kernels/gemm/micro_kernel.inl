@@ -54,6 +54,9 @@ inline void MultiplyTile(const GemmArgs& g) {
   const float* a[kPointers];
   const float* b = g.b;
   const std::int64_t b_stride = g.b_stride;
+  constexpr int kLineFloats = 16;
+  const float* next = g.prefetch != nullptr ? g.prefetch : b;
+  const std::int64_t next_step = g.prefetch != nullptr ? kLineFloats : 0;
 
   const auto step = [&](F32(&sums)[kRows][kVectors]) {
     F32 y[kVectors];
@@ -67,13 +70,17 @@ inline void MultiplyTile(const GemmArgs& g) {
       NPURT_UNROLL
       for (int v = 0; v < kVectors; ++v) sums[r][v] = F32::fma(x, y[v], sums[r][v]);
     }
+    if (kWholePanel) {
+      __builtin_prefetch(next, 0, 2);
+      next += next_step;
+    }
     b += b_stride;
     NPURT_UNROLL
     for (int p = 0; p < kPointers; ++p) a[p] += k_stride;
   };
 
-  const float* segment_a = g.a;
-  for (int segment = g.segments; segment > 0; --segment, segment_a += g.a_segment_stride) {
+  for (int segment = 0; segment < g.segments; ++segment) {
+    const float* const segment_a = g.a_offsets == nullptr ? g.a : g.a + g.a_offsets[segment];
     NPURT_UNROLL
     for (int p = 0; p < kPointers; ++p) a[p] = segment_a + p * kRowsPerPointer * row_stride;
     std::int64_t k = g.k;
