@@ -161,8 +161,8 @@ class Layout {
   // --- deciding ----------------------------------------------------------------------------------
 
   // A region is known by one of its nodes.
-  NodeId Root(NodeId id) const {
-    while (parent_[id] != id) id = parent_[id];
+  NodeId Root(NodeId id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];  // halves the way for the next
     return id;
   }
   void Unite(NodeId a, NodeId b) {
@@ -254,7 +254,8 @@ class Layout {
     const auto cost_around = [&](const Node& node) {
       double cost = 0;
       const std::vector<ValueId> inputs = InputsOf(node);
-      for (auto v = inputs.begin(); v != inputs.end(); ++v)
+      const auto end = inputs.begin() + static_cast<std::ptrdiff_t>(std::min(inputs.size(), kMostReaders));
+      for (auto v = inputs.begin(); v != end; ++v)
         if (*v != kNone && std::find(inputs.begin(), v, *v) == v) cost += cost_of(*v);
       for (ValueId v : node.outputs) cost += cost_of(v);
       return cost;
