@@ -31,9 +31,13 @@ inline bool IsMatrix(absl::string_view op) {
   return PrecisionReduceOf(op) == PrecisionReduce::kWhite;
 }
 
-// {"Add": {"engine": "AiCore", "precision_reduce": {"flag": "true"}, "input0": {"name": "A",
-// "paramType": "required", "type": "T", "dtype": "float32,..."}, "output0": ...}}. Operands with
-// the same `type` have the same element type in a node. Grey operators have no precision_reduce.
+// How many leading inputs of an operator may have 16 bits while all else is float32.
+std::size_t NarrowInputs(absl::string_view op);
+
+// {"Add": {"engine": "AiCore", "input0": {"name": "A", "paramType": "required", "type": "T", "dtype":
+// "float32,..."}, "output0": ...}}: the n-th types of all operands are one combination; "any" where an
+// operand is no tensor. Gray operators have no precision_reduce. Operands of AI CPU operators are
+// members of "AiCpu". Option ops_info reads such a file.
 std::string OpsInfoJson();
 
 }  // namespace npurt::ops

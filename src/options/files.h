@@ -43,7 +43,7 @@ struct CustomDtypes {
 absl::StatusOr<CustomDtypes> ParseCustomDtypes(absl::string_view text, absl::string_view file);
 
 // ops_info: JSON, as `npurt options --ops-info` prints it. `dtype` is a list of types separated by
-// commas; the n-th of every operand make the n-th combination. What a row does not say stays as it is
+// commas ("any": whatever it is); the n-th of every operand make the n-th combination. What a row does not say stays as it is
 // built in; what it says of an engine is all that the engine has.
 struct OpsInfo {
   struct Column {

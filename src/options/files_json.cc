@@ -148,6 +148,8 @@ absl::Status ReadOperand(const JsonNode& node, absl::string_view file, bool outp
   for (std::size_t c = 0; c < names.size(); ++c) {
     const absl::string_view name = absl::StripAsciiWhitespace(names[c]);
     const DType type = DTypeFromName(name);
+    if (type == DType::kUndefined && name != "any")
+      return ErrorAt(file, dtype->place, absl::StrCat("'", name, "' is no type"));
     auto& types = output ? (*columns)[c].outputs : (*columns)[c].inputs;
     if (types.size() != index)
       return ErrorAt(file, node.place, "operands must be counted from 0 and stand in order");

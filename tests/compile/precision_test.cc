@@ -367,6 +367,19 @@ TEST(PrecisionTest, MixedBfloat16GoesToTheAiCpuWithoutBfloat16AndFloat32) {
             (Lines{"relu gray f32 -> f32 cpu"}));
 }
 
+// What --ops-info prints says the same as what is built in.
+TEST(PrecisionTest, TheExportedInformationChangesNothing) {
+  auto info = options::ParseOpsInfo(ops::OpsInfoJson(), "");
+  ASSERT_TRUE(info.ok()) << info.status();
+  for (const Mode mode : {Mode::kForceFp16, Mode::kCubeFp32, Mode::kAllowFp32ToFp16,
+                          Mode::kAllowFp32ToBf16, Mode::kMixFp16, Mode::kMixBf16}) {
+    Settings exported = In(mode);
+    exported.info = std::make_shared<options::OpsInfo>(*info);
+    for (const char* type : {"float32", "float16", "bfloat16"})
+      EXPECT_EQ(Decided(Branches(type), exported), Decided(Branches(type), In(mode)));
+  }
+}
+
 // --- single nodes
 // ----------------------------------------------------------------------------------
 

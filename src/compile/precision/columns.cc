@@ -16,12 +16,14 @@ using graph::ValueId;
 
 constexpr DType kOrder[] = {DType::kF32, DType::kF16, DType::kBF16};
 
-// Operators whose meaning is tied to the types they are given.
+// Operators whose meaning is tied to the types they are given; what runs subgraphs is another.
 constexpr absl::string_view kSensitive[] = {
     "Bernoulli", "BitCast",        "CastLike",         "DequantizeLinear",  "EyeLike",
     "HostCall",  "QuantizeLinear", "RandomNormalLike", "RandomUniformLike", "Unique",
 };
-bool IsSensitive(const Node& node) {
+bool IsTied(const Node& node) {
+  for (const Attribute& attribute : node.attributes.all())
+    if (std::holds_alternative<std::shared_ptr<const Subgraph>>(attribute.value)) return true;
   return std::find(std::begin(kSensitive), std::end(kSensitive), node.op->name) !=
          std::end(kSensitive);
 }
@@ -36,17 +38,6 @@ Column OwnTypes(const Graph& graph, const Node& node) {
   for (ValueId id : node.inputs) column.inputs.push_back(TypeOf(graph, id));
   for (ValueId id : node.outputs) column.outputs.push_back(TypeOf(graph, id));
   return column;
-}
-
-// How many leading inputs of an operator take 16 bits while the output is float32.
-std::size_t NarrowInputs(absl::string_view op) {
-  return op == "Conv" || op == "ConvTranspose" || op == "Gemm" || op == "MatMul" ? 2 : 0;
-}
-
-bool HasSubgraph(const Node& node) {
-  for (const Attribute& attribute : node.attributes.all())
-    if (std::holds_alternative<std::shared_ptr<const Subgraph>>(attribute.value)) return true;
-  return false;
 }
 
 // Every column with `variable` in each of its other types.
@@ -77,7 +68,7 @@ std::vector<Column> BuiltIn(const Graph& graph, const Node& node) {
   std::vector<Column> columns = {OwnTypes(graph, node)};
   // By value: columns grow.
   const auto own = columns[0].inputs;
-  if (IsSensitive(node) || HasSubgraph(node)) return columns;
+  if (IsTied(node)) return columns;
   std::vector<const ops::TypeVar*> seen;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const ops::TypeVar* variable = ops::VariableOf(*node.op, node.op->inputs, i);
@@ -91,7 +82,7 @@ std::vector<Column> BuiltIn(const Graph& graph, const Node& node) {
   if (absl::string_view(node.op->name) == "Identity" && Contains(ops::kExchangeable, own[0]))
     for (const DType dtype : kOrder)
       if (dtype != own[0]) columns.push_back({{dtype}, {dtype}});
-  const std::size_t narrow = std::min(NarrowInputs(node.op->name), own.size());
+  const std::size_t narrow = std::min(ops::NarrowInputs(node.op->name), own.size());
   if (narrow == 0 || !Contains(ops::kExchangeable, own[0])) return columns;
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     Column column = OwnTypes(graph, node);
@@ -116,7 +107,8 @@ std::vector<Column> Listed(const Graph& graph, const Node& node,
         out->push_back(own_types[i]);
         continue;
       }
-      const DType want = row[std::min(i, row.size() - 1)];
+      DType want = row[std::min(i, row.size() - 1)];
+      if (want == DType::kUndefined) want = own_types[i];
       const bool exchangeable =
           Contains(ops::kExchangeable, want) && Contains(ops::kExchangeable, own_types[i]);
       if (want != own_types[i] && !exchangeable) return false;
@@ -130,6 +122,7 @@ std::vector<Column> Listed(const Graph& graph, const Node& node,
         !fit(row.outputs, own.outputs, &column.outputs))
       continue;
     const bool is_own = column.inputs == own.inputs && column.outputs == own.outputs;
+    if (!is_own && IsTied(node)) continue;
     columns.insert(is_own ? columns.begin() : columns.end(), std::move(column));
   }
   return columns;
@@ -139,7 +132,9 @@ std::vector<Column> Listed(const Graph& graph, const Node& node,
 
 std::vector<Column> ColumnsOf(const Graph& graph, const Node& node, ops::Engine engine,
                               const options::OpsInfo* info) {
-  const options::OpsInfo::Row* row = info == nullptr ? nullptr : info->Find(node.op->name);
+  const bool any = absl::string_view(node.op->name) == "Identity";  // no list says more
+  const options::OpsInfo::Row* row =
+      info == nullptr || any ? nullptr : info->Find(node.op->name);
   const auto& listed = row == nullptr                   ? std::nullopt
                        : engine == ops::Engine::kAiCore ? row->ai_core
                                                         : row->ai_cpu;
