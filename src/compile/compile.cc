@@ -19,6 +19,7 @@ struct Pass {
 // In this order; one may stand here more than once.
 constexpr Pass kPasses[] = {
     {"fuse_quantized", FuseQuantized, Switch::kFusion},
+    {"remove_unused", RemoveUnused, Switch::kFolding},  // weights as floats that nobody reads any more
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"widen_half", WidenHalf, Switch::kNoHalf},

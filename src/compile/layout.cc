@@ -20,6 +20,7 @@
 #include "compile/compile.h"
 #include "kernels/channels_last/conv.h"
 #include "kernels/channels_last/depthwise.h"
+#include "kernels/intconv/depthwise_last.h"
 
 namespace npurt::compile {
 namespace {
@@ -121,10 +122,11 @@ class Layout {
     absl::Status (Layout::*rewrite)(NodeId id);
     bool begins = false;  // a region
   };
-  static constexpr int kRules = 18;
+  static constexpr int kRules = 22;
   static const std::array<Rule, kRules>& Rules() {
     static constexpr std::array<Rule, kRules> kTable = {{
         {"Conv", &Layout::DecideConv, &Layout::SetFormat, true},
+        {"QLinearConv", &Layout::DecideByteConv, &Layout::SetFormat, true},
         {"AveragePool", &Layout::DecidePool, &Layout::SetFormat},
         {"MaxPool", &Layout::DecidePool, &Layout::SetFormat},
         {"BatchNormalization", &Layout::DecideNorm, &Layout::ToMulAndAdd},
@@ -141,6 +143,9 @@ class Layout {
         {"Pad", &Layout::DecidePad, &Layout::RenameAxesInput},
         {"PRelu", &Layout::DecideElementwise, &Layout::ReshapeOperands},
         {"Identity", &Layout::Join, &Layout::Nothing},
+        {"QLinearAdd", &Layout::DecideElementwise, &Layout::Nothing},
+        {"QuantizeLinear", &Layout::DecideQuantize, &Layout::Nothing},
+        {"DequantizeLinear", &Layout::DecideQuantize, &Layout::Nothing},
         {"", &Layout::DecideElementwise, &Layout::ReshapeOperands},  // any with a row
     }};
     return kTable;
@@ -298,9 +303,27 @@ class Layout {
     return {true, macs / first - macs / (0.95 * full)};
   }
 
+  // The same for bytes, whose multiply-adds count as a quarter of one.
+  Decision DecideByteConv(const Node& node) const {
+    const graph::ValueInfo& w = graph_.value(node.inputs[3]);
+    if (!IsImage(node.inputs[0]) || !w.is_constant() || w.constant.rank() != rank_ ||
+        w.constant.element_count() == 0 || node.attributes.Has("data_format"))
+      return {};
+    const Dims& dims = w.constant.dims();
+    const std::int64_t groups = node.attributes.Int("group", 1);
+    const std::int64_t taps = dims[2] * (rank_ > 3 ? dims[3] : 1);
+    const bool depthwise = groups != 1 && dims[1] == 1 && dims[0] == groups;
+    const double macs = SizeOf(graph_.value(node.outputs[0]).type) * static_cast<double>(dims[1] * taps);
+    // Shares of the hardware's limit, as measured.
+    if (depthwise) return {taps <= kernels::kMostIntDepthwiseTaps, macs / 4 * (1 / 0.02 - 1 / 0.1)};
+    return {groups == 1, macs / 4 * (1 / 0.2 - 1 / 0.5)};
+  }
+
   Decision DecidePool(const Node& node) const {
+    const DType type = graph_.value(node.outputs[0]).type.dtype;
+    const bool bytes = (type == DType::kI8 || type == DType::kU8) && absl::string_view(node.op->name) == "MaxPool";
     return {node.outputs.size() == 1 && !node.attributes.Has("data_format") &&
-            graph_.value(node.outputs[0]).type.dtype == DType::kF32};
+            (type == DType::kF32 || bytes)};
   }
   Decision DecideReduce(const Node& node) const {
     return {IsImage(node.inputs[0]) && node.attributes.Int("keepdims", 1) == 1 &&
@@ -382,6 +405,12 @@ class Layout {
     return {true};
   }
 
+  // With one scale for all.
+  Decision DecideQuantize(const Node& node) const {
+    return {std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                        [this](ValueId v) { return v == kNone || IsSingle(graph_, v); })};
+  }
+
   // --- rewriting ---------------------------------------------------------------------------------
 
   ValueId Transposed(ValueId from, const std::vector<std::int64_t>& perm) {
@@ -432,7 +461,8 @@ class Layout {
     NPURT_RETURN_IF_ERROR((this->*RuleFor(graph_.node(id))->rewrite)(id));
     for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId v = graph_.node(id).inputs[i];
-      const bool weights = i == 1 && absl::string_view(graph_.node(id).op->name) == "Conv";
+      const absl::string_view op = graph_.node(id).op->name;
+      const bool weights = (i == 1 && op == "Conv") || (i == 3 && op == "QLinearConv");
       if (v == kNone || weights || !IsImage(v) || (i > 0 && IsSingle(graph_, v))) continue;
       graph_.SetInput(id, static_cast<int>(i), LastOf(v, id));
     }

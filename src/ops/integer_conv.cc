@@ -1,10 +1,13 @@
 // ConvInteger: y = conv(x - x_zero, w - w_zero) in int32. QLinearConv: (that + bias) * x_scale * w_scale /
 // y_scale, rounded, plus y_zero and saturated. Parameters of w may be one per output channel. The fuse
-// pass may add a Relu to QLinearConv: what is less than y_zero becomes y_zero.
+// pass may bound the bytes of QLinearConv: `low` and `high`. With data_format "NHWC" its images have their
+// channels last.
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/intconv/channels_last.h"
+#include "kernels/intconv/depthwise_last.h"
 #include "kernels/intconv/intconv.h"
 #include "ops/conv_geometry.h"
 #include "ops/move.h"
@@ -69,13 +72,21 @@ std::int64_t IntegerOf(const RunContext& run, int input, std::int64_t i) {
   return run.has_input(input) ? IndexAt(run, input, run.count(input) == 1 ? 0 : i) : 0;
 }
 
+template <typename Context>
+absl::StatusOr<ConvGeometry> GeometryOf(const Context& context, int w_input) {
+  const bool last = ChannelsLast(context.attributes());
+  const auto image = [last](absl::Span<const std::int64_t> dims) {
+    return ChannelsFirstOf(Dims(dims.begin(), dims.end()), last);
+  };
+  return ConvGeometryOf(context.attributes(), false, image(context.dims(0)), context.dims(w_input),
+                        image(context.output_dims(0)));
+}
+
 // Calls `plane(n, channel, sums)` with the sums of each output plane.
 template <typename Plane>
 absl::Status ForEachPlane(const RunContext& run, int x_zero, int w_input, int w_zero,
                           Plane plane) {
-  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g,
-                         ConvGeometryOf(run.attributes(), false, run.dims(0), run.dims(w_input),
-                                        run.output_dims(0)));
+  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g, GeometryOf(run, w_input));
   NPURT_RETURN_IF_ERROR(CheckScalar(run, x_zero));
   NPURT_RETURN_IF_ERROR(CheckPerChannel(run, w_zero, g.groups * g.out_channels));
   const int spatial = static_cast<int>(g.in.size()), last = spatial - 1;
@@ -83,15 +94,19 @@ absl::Status ForEachPlane(const RunContext& run, int x_zero, int w_input, int w_
   const std::int64_t out_plane = ProductOf(g.out, 0, spatial);
   const std::int64_t taps = ProductOf(g.kernel, 0, spatial);
   const std::int64_t in_channels = g.groups * g.in_channels;
+  const bool last_channels = ChannelsLast(run.attributes());
   if (run.output_count_of(0) == 0) return absl::OkStatus();
   std::vector<std::int32_t> x(static_cast<std::size_t>(in_channels * in_plane));
   std::vector<std::int32_t> sums(static_cast<std::size_t>(out_plane));
   const std::int64_t zero = IntegerOf(run, x_zero, 0);
   const std::int64_t width = g.out[last], stride = g.stride[last];
   for (std::int64_t n = 0; n < g.batch; ++n) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = static_cast<std::int32_t>(
-          IndexAt(run, 0, n * in_channels * in_plane + static_cast<std::int64_t>(i)) - zero);
+    for (std::int64_t c = 0; c < in_channels; ++c)
+      for (std::int64_t i = 0; i < in_plane; ++i)
+        x[static_cast<std::size_t>(c * in_plane + i)] = static_cast<std::int32_t>(
+            IndexAt(run, 0,
+                    n * in_channels * in_plane + (last_channels ? i * in_channels + c : c * in_plane + i)) -
+            zero);
     for (std::int64_t m = 0; m < g.groups * g.out_channels; ++m) {
       NPURT_RETURN_IF_ERROR(run.Poll());
       std::fill(sums.begin(), sums.end(), 0);
@@ -167,11 +182,13 @@ absl::Status ReferenceQLinear(const RunContext& run, std::int64_t, void*) {
                              RealAt(run, 6, 0);
         const double zero = RealAt(run, 7, 0);
         const double bias = run.has_input(8) ? RealAt(run, 8, m) : 0;
+        const ByteBounds bounds = BoundsOf(run.attributes(), out.dtype);
+        const bool last = ChannelsLast(run.attributes());
         const auto size = static_cast<std::int64_t>(sums.size());
         for (std::int64_t i = 0; i < size; ++i) {
-          double y = std::nearbyint((sums[static_cast<std::size_t>(i)] + bias) * scale);
-          if (HasRelu(run.attributes()) && y < 0) y = 0;
-          StoreNumber(out.dtype, out.data, (n * channels + m) * size + i, y + zero);
+          const double y = std::nearbyint((sums[static_cast<std::size_t>(i)] + bias) * scale);
+          const std::int64_t at = last ? (n * size + i) * channels + m : (n * channels + m) * size + i;
+          StoreNumber(out.dtype, out.data, at, bounds.Bounded(y + zero));
         }
         return absl::OkStatus();
       });
@@ -188,16 +205,48 @@ constexpr Inputs kQLinear = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 
 struct PreparedIntConv : Prepared {
   const kernels::IntGemmKernel* gemm = nullptr;
+  bool channels_last = false;
+  const kernels::IntDepthwiseKernel* depthwise = nullptr;  // channels last, each its own group
   PackedBuffer weights;
   std::vector<std::int32_t> w_zero;  // per output channel
   // The same for scales and bias, if they are constants. The first is then that of the whole: a
   // product in the order in which the reference takes it.
   std::vector<double> scale, bias;
+  std::vector<std::int32_t> first_of_sums;  // channels last: instead of bias, or nothing
 };
 
 void FillScale(const NumberList& x, const NumberList& w, const NumberList& y, std::int64_t n,
                double* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = x.At(0) * w.At(i) / y.At(0);
+}
+
+// Packs w. Groups that are not single channels have no kernel with channels last; the layout pass makes
+// no such node, and the reference runs it.
+absl::Status PackChannelsLast(PrepareContext& context, const Tensor& w,
+                              const kernels::IntConvProblem& problem, PreparedIntConv* prepared) {
+  const kernels::ConvProblem& p = problem.shape;
+  prepared->channels_last = true;
+  if (p.groups > 1) {
+    const std::int64_t taps = p.kernel[1] * p.kernel[2];
+    prepared->depthwise = kernels::SelectIntDepthwiseKernel(context.isa());
+    prepared->kernel = prepared->depthwise->name;
+    prepared->packed_bytes =
+        static_cast<std::size_t>(kernels::PackedIntDepthwiseSize(p.groups, taps));
+    NPURT_ASSIGN_OR_RETURN(prepared->weights, context.Pack(prepared->packed_bytes, [&](void* data) {
+      kernels::PackIntDepthwise(p.groups, taps, problem.w_signed, w.data(), prepared->w_zero.data(), data);
+    }));
+    return absl::OkStatus();
+  }
+  prepared->kernel = absl::StrCat("channels_last+", prepared->gemm->name);
+  const std::int64_t bytes = kernels::PackedIntChannelsLastSize(*prepared->gemm, problem);
+  if (bytes == 0) return absl::ResourceExhaustedError("w is too large to pack");
+  prepared->packed_bytes = static_cast<std::size_t>(bytes);
+  std::vector<std::uint8_t> turned(static_cast<std::size_t>(w.element_count()));
+  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.Pack(prepared->packed_bytes, [&](void* data) {
+    kernels::PackIntChannelsLast(*prepared->gemm, problem, w.data(), prepared->w_zero.data(),
+                                 turned.data(), data);
+  }));
+  return absl::OkStatus();
 }
 
 // Beyond these a tile's part of the image may not fit its scratch, and the reference needs the weights.
@@ -217,6 +266,11 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   const bool has_bias = kIn.bias >= 0 && context.has_input(kIn.bias);
   if (has_bias && NumbersOf(context, kIn.bias).count != channels) return nullptr;
   if (!constant(kIn.w_zero) || groups <= 0 || channels % groups != 0) return nullptr;
+  const bool last = ChannelsLast(context.attributes());
+  const bool depthwise = groups > 1 && w->dims()[1] == 1 && channels == groups;
+  if (last && (w->rank() > 4 || (groups > 1 && !depthwise) ||
+               (depthwise && w->element_count() / channels > kernels::kMostIntDepthwiseTaps)))
+    return nullptr;
   ConvGeometry g;
   g.batch = 1;
   g.groups = groups;
@@ -232,6 +286,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
     g.stride.push_back(entry("strides"));
     g.dilation.push_back(entry("dilations"));
     g.pad.push_back(0);
+    if (last) continue;
     if (g.stride.back() > kMostStride || g.dilation.back() > kMostReach ||
         g.kernel.back() * g.dilation.back() > kMostReach)
       return nullptr;
@@ -257,6 +312,12 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   ToConvProblem(g, false, &problem.shape);
   problem.x_signed = context.type(kIn.x).dtype == DType::kI8;
   problem.w_signed = w->dtype() == DType::kI8;
+  if (last) {
+    prepared->first_of_sums = FirstOfSums(prepared->bias, w->element_count() / channels);
+    NPURT_RETURN_IF_ERROR(PackChannelsLast(context, *w, problem, prepared.get()));
+    context.DropConstant(kIn.w);
+    return prepared;
+  }
   const std::int64_t bytes = kernels::PackedIntConvWeightsSize(*prepared->gemm, problem);
   if (bytes == 0) return absl::ResourceExhaustedError("w is too large to pack");
   prepared->packed_bytes = static_cast<std::size_t>(bytes);
@@ -273,26 +334,39 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
 struct Bound {
   kernels::IntConvProblem problem;
   kernels::IntConvTiling tiling;
+  kernels::IntChannelsLastTiling channels_last;
+  kernels::IntDepthwiseTiling depthwise;
+  std::size_t scale_offset;  // in the scratch
 };
 
 template <const Inputs& kIn>
 absl::Status Bind(BindContext& bind) {
   const auto* prepared = bind.prepared<PreparedIntConv>();
-  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g,
-                         ConvGeometryOf(bind.attributes(), false, bind.dims(kIn.x),
-                                        bind.dims(kIn.w), bind.output_dims(0)));
+  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g, GeometryOf(bind, kIn.w));
   auto* bound = bind.New<Bound>();
   bound->problem = kernels::IntConvProblem();
   ToConvProblem(g, false, &bound->problem.shape);
   bound->problem.x_signed = bind.dtype(kIn.x) == DType::kI8;
   bound->problem.w_signed = bind.dtype(kIn.w) == DType::kI8;
-  const kernels::IntConvTiling& t = bound->tiling =
-      kernels::PlanIntConv(bound->problem, *prepared->gemm);
-  if (t.tiles < 0) return absl::InvalidArgumentError("sizes overflow");
+  std::int64_t tiles;
+  double flops_per_tile;
+  const auto set = [&](const auto& t) {
+    tiles = t.tiles;
+    flops_per_tile = t.flops_per_tile;
+    bound->scale_offset = (t.scratch_bytes + 7) / 8 * 8;
+  };
+  if (prepared->depthwise != nullptr) {
+    set(bound->depthwise = kernels::PlanIntDepthwise(bound->problem, *prepared->depthwise));
+  } else if (prepared->channels_last) {
+    bound->channels_last = kernels::PlanIntChannelsLast(bound->problem, *prepared->gemm);
+    set(bound->channels_last.tiling);
+  } else {
+    set(bound->tiling = kernels::PlanIntConv(bound->problem, *prepared->gemm));
+  }
+  if (tiles < 0) return absl::InvalidArgumentError("sizes overflow");
   const double bytes = static_cast<double>(bind.count(kIn.x) + bind.output_count_of(0));
-  bind.SetTiles(t.tiles,
-                CostOf(t.flops_per_tile, t.tiles > 0 ? bytes / static_cast<double>(t.tiles) : 0));
-  bind.SetScratch(t.scratch_bytes +
+  bind.SetTiles(tiles, CostOf(flops_per_tile, tiles > 0 ? bytes / static_cast<double>(tiles) : 0));
+  bind.SetScratch(bound->scale_offset +
                   (kIn.y_scale >= 0 && prepared->scale.empty() ? prepared->w_zero.size() * 8 : 0));
   return absl::OkStatus();
 }
@@ -301,34 +375,55 @@ template <const Inputs& kIn>
 absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const auto* prepared = run.prepared<PreparedIntConv>();
   const auto* bound = run.bound<Bound>();
-  kernels::IntConvCall call{&bound->problem,
-                            &bound->tiling,
-                            run.in<char>(kIn.x),
-                            prepared->weights.data.get(),
-                            NumbersOf(run, kIn.x_zero).ZeroPoint(),
-                            prepared->w_zero.data(),
-                            1,
-                            run.out<char>(0),
-                            {}};
+  const std::int32_t x_zero = NumbersOf(run, kIn.x_zero).ZeroPoint();
+  kernels::IntEpilogue e;
+  const double one = 1;
   if (kIn.y_scale >= 0) {
-    kernels::IntEpilogue& e = call.epilogue;
     e.to_bytes = true;
-    e.row_bias = prepared->bias.data();
-    e.row_scale = prepared->scale.data();
+    const double* scale = prepared->scale.data();
     if (prepared->scale.empty()) {
-      auto* const scale = reinterpret_cast<double*>(static_cast<char*>(scratch) +
-                                                    bound->tiling.scratch_bytes);
+      auto* const list =
+          reinterpret_cast<double*>(static_cast<char*>(scratch) + bound->scale_offset);
       FillScale(NumbersOf(run, kIn.x_scale), NumbersOf(run, kIn.w_scale),
                 NumbersOf(run, kIn.y_scale), static_cast<std::int64_t>(prepared->w_zero.size()),
-                scale);
+                list);
+      scale = list;
+    }
+    // Channels are columns if they come last, else rows.
+    if (prepared->channels_last) {
+      if (prepared->first_of_sums.empty()) {
+        e.column_bias = prepared->bias.data();
+      } else {
+        e.column_add = prepared->first_of_sums.data();
+      }
+      e.column_scale = scale;
+      e.row_scale = &one;
+      e.one_row_scale = true;
+    } else {
+      e.row_bias = prepared->bias.data();
       e.row_scale = scale;
     }
-    const bool is_signed = run.output(0).dtype == DType::kI8;
+    const ByteBounds bounds = BoundsOf(run.attributes(), run.output(0).dtype);
     e.zero = NumbersOf(run, kIn.y_zero).ZeroPoint();
-    e.low = HasRelu(run.attributes()) ? e.zero : is_signed ? -128 : 0;
-    e.high = is_signed ? 127 : 255;
+    e.low = bounds.low;
+    e.high = bounds.high;
   }
-  kernels::RunIntConvTile(call, tile, scratch);
+  const char* const x = run.in<char>(kIn.x);
+  const void* const weights = prepared->weights.data.get();
+  char* const out = run.out<char>(0);
+  if (prepared->depthwise != nullptr) {
+    kernels::RunIntDepthwiseTile(
+        {&bound->problem, &bound->depthwise, x, weights, x_zero, out, e}, tile, scratch);
+  } else if (prepared->channels_last) {
+    kernels::RunIntChannelsLastTile(
+        {&bound->problem, &bound->channels_last, x, weights, run.in<char>(kIn.x_zero),
+         prepared->w_zero.data(), out, e},
+        tile, scratch);
+  } else {
+    kernels::RunIntConvTile({&bound->problem, &bound->tiling, x, weights, x_zero,
+                             prepared->w_zero.data(), 1, out, e},
+                            tile, scratch);
+  }
   return absl::OkStatus();
 }
 
@@ -366,12 +461,14 @@ extern constexpr OpDef kOps[] = {
         .outputs = {{"y", "T3"}},
         .types = {{"T1", kBytes}, {"T2", kBytes}, {"T3", kBytes}, {"F", kFloats}},
         .attributes = {{"auto_pad", AttrKind::kString},
+                       {"data_format", AttrKind::kString},
                        {"dilations", AttrKind::kInts},
                        {"group", AttrKind::kInt},
                        {"kernel_shape", AttrKind::kInts},
                        {"pads", AttrKind::kInts},
                        {"strides", AttrKind::kInts},
-                       {"activation", AttrKind::kInt}},
+                       {"low", AttrKind::kInt},
+                       {"high", AttrKind::kInt}},
         .infer = InferQLinear,
         .reference = ReferenceQLinear,
         .prepare = Prepare<kQLinear>,

@@ -1,7 +1,7 @@
 // MatMulInteger: y = (a - a_zero) x (b - b_zero) in int32. QLinearMatMul: the same, times a_scale *
 // b_scale / y_scale, rounded, plus y_zero and saturated. Parameters of a may be one per row, those of
 // b one per column. The fuse pass may add to QLinearMatMul an int32
-// bias per column and a Relu: what is less than y_zero becomes y_zero.
+// bias per column and bound the bytes: `low` and `high`.
 #include <algorithm>
 #include <cmath>
 
@@ -161,6 +161,7 @@ absl::Status ReferenceQLinear(const RunContext& run, std::int64_t, void*) {
     return absl::InvalidArgumentError(
         absl::StrCat("bias has ", run.count(8), " elements, want ", s.n));
   const Slot& out = run.output(0);
+  const ByteBounds bounds = BoundsOf(run.attributes(), out.dtype);
   return ForEachRow(run, s, 0, a_zero, 3, b_zero,
                     [&](std::int64_t batch, std::int64_t batch_a, std::int64_t batch_b,
                         std::int64_t m, const std::vector<std::int32_t>& sums) {
@@ -170,9 +171,8 @@ absl::Status ReferenceQLinear(const RunContext& run, std::int64_t, void*) {
                         const double bias = run.has_input(8) ? RealAt(run, 8, n) : 0;
                         const double y = (sums[static_cast<std::size_t>(n)] + bias) * row *
                                          b_scale.At(run, batch_b, n);
-                        const bool low = HasRelu(run.attributes()) && y < 0;
                         StoreNumber(out.dtype, out.data, (batch * s.m + m) * s.n + n,
-                                    (low ? 0 : std::nearbyint(y)) + zero);
+                                    bounds.Bounded(std::nearbyint(y) + zero));
                       }
                     });
 }
@@ -192,6 +192,7 @@ struct PreparedProduct : Prepared {
   // Per column, if they are constants.
   std::vector<std::int32_t> b_zero;
   std::vector<double> scale, bias;
+  std::vector<std::int32_t> first_of_sums;  // instead of bias, or nothing
 };
 
 void FillScales(const NumberList& list, std::int64_t n, double* to) {
@@ -231,6 +232,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   if (kIn.bias >= 0 && context.has_input(kIn.bias) && context.constant(kIn.bias) != nullptr) {
     prepared->bias.resize(static_cast<std::size_t>(n));
     FillScales(NumbersOf(context, kIn.bias), n, prepared->bias.data());
+    prepared->first_of_sums = FirstOfSums(prepared->bias, b->dims()[0]);
   }
   kernels::IntGemmProblem p;
   p.k = b->dims()[0];
@@ -323,17 +325,19 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
     row_scale = in(kIn.a_scale).At(0) / in(kIn.y_scale).At(0);
     e.row_scale = &row_scale;
     e.one_row_scale = true;
-    const bool is_signed = run.output(0).dtype == DType::kI8;
+    const ByteBounds bounds = BoundsOf(run.attributes(), run.output(0).dtype);
     e.zero = in(kIn.y_zero).ZeroPoint();
-    e.low = HasRelu(run.attributes()) ? e.zero : is_signed ? -128 : 0;
-    e.high = is_signed ? 127 : 255;
+    e.low = bounds.low;
+    e.high = bounds.high;
     e.column_scale = prepared->scale.data();
     if (prepared->scale.empty()) {
       auto* const scales = reinterpret_cast<double*>(memory + bound->scale_offset);
       FillScales(in(kIn.b_scale), p.n, scales);
       e.column_scale = scales;
     }
-    if (!prepared->bias.empty()) {
+    if (!prepared->first_of_sums.empty()) {
+      e.column_add = prepared->first_of_sums.data();
+    } else if (!prepared->bias.empty()) {
       e.column_bias = prepared->bias.data();
     } else if (run.has_input(kIn.bias)) {
       auto* const bias = reinterpret_cast<double*>(memory + bound->bias_offset);
@@ -395,7 +399,7 @@ extern constexpr OpDef kOps[] = {
                    {"?bias", "int32"}},
         .outputs = {{"y", "T3"}},
         .types = {{"TS", kFloats}, {"T1", kBytes}, {"T2", kBytes}, {"T3", kBytes}},
-        .attributes = {{"activation", AttrKind::kInt}},
+        .attributes = {{"low", AttrKind::kInt}, {"high", AttrKind::kInt}},
         .infer = InferQLinear,
         .reference = ReferenceQLinear,
         .prepare = Prepare<kQLinear>,

@@ -5,7 +5,9 @@
 #ifndef NPURT_OPS_NUMBER_LIST_H_
 #define NPURT_OPS_NUMBER_LIST_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "ops/numbers.h"
 #include "ops/op_def.h"
@@ -25,6 +27,28 @@ struct NumberList {
 inline NumberList NumbersOf(const RunContext& run, int input) {
   if (!run.has_input(input)) return {};
   return {run.dtype(input), run.input(input).data, run.count(input)};
+}
+
+// Between which bytes a result lies: those of its type and, where the fuse pass has added a Relu or a Clip,
+// the attributes `low` and `high`.
+struct ByteBounds {
+  std::int32_t low, high;
+  // A NaN stays one.
+  double Bounded(double y) const { return y < low ? low : y > high ? high : y; }
+};
+inline ByteBounds BoundsOf(const Attributes& attributes, DType dtype) {
+  const std::int64_t low = dtype == DType::kI8 ? -128 : 0, high = low + 255;
+  return {static_cast<std::int32_t>(std::clamp(attributes.Int("low", low), low, high)),
+          static_cast<std::int32_t>(std::clamp(attributes.Int("high", high), low, high))};
+}
+
+// Biases as numbers to begin a sum of k products of bytes with, if no sum can leave int32; else nothing.
+inline std::vector<std::int32_t> FirstOfSums(const std::vector<double>& bias, std::int64_t k) {
+  constexpr double kHalf = 1 << 30;
+  const bool fits = k < (1 << 14) && std::all_of(bias.begin(), bias.end(), [](double b) {
+                      return b > -kHalf && b < kHalf;
+                    });
+  return fits ? std::vector<std::int32_t>(bias.begin(), bias.end()) : std::vector<std::int32_t>();
 }
 
 // Of a constant: null if `input` is absent or no constant.

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/cpu_isa.h"
+#include "kernels/intconv/channels_last.h"
+#include "kernels/intconv/depthwise_last.h"
 #include "kernels/intconv/intconv.h"
 #include "support/guarded_buffer.h"
 
@@ -161,6 +164,75 @@ TEST_P(IntGemmCheck, MatchesPlainLoops) {
     }
 }
 
+// [batch, channels, pixels] with the channels last.
+std::vector<std::uint8_t> Turned(const std::uint8_t* from, std::int64_t batch, std::int64_t channels,
+                                 std::int64_t pixels, std::int64_t element) {
+  std::vector<std::uint8_t> to;
+  for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t i = 0; i < pixels; ++i)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t b = 0; b < element; ++b)
+          to.push_back(from[((n * channels + c) * pixels + i) * element + b]);
+  return to;
+}
+
+// The same convolution with channels last has the same bits.
+void CheckChannelsLast(const IntGemmKernel& kernel, const IntConvProblem& problem, const std::uint8_t* image,
+                       const std::uint8_t* w, std::int32_t x_zero, const std::vector<std::int32_t>& w_zero,
+                       const IntEpilogue& rows, const std::uint8_t* want, std::mt19937& random) {
+  const ConvProblem& p = problem.shape;
+  const std::int64_t taps = p.kernel[1] * p.kernel[2], element = rows.to_bytes ? 1 : 4;
+  const std::int64_t channels = p.groups * p.out_channels;
+  const std::int64_t in_plane = p.in[1] * p.in[2], out_plane = p.out[1] * p.out[2];
+  const auto turned = Turned(image, p.batch, p.groups * p.in_channels, in_plane, 1);
+  GuardedBuffer<std::uint8_t> x(turned.size()), out(Size(p.batch * channels * out_plane * element));
+  std::copy(turned.begin(), turned.end(), x.begin());
+  IntEpilogue e = rows;
+  const double one = 1;
+  std::vector<double> scale(Size(channels));
+  for (std::size_t c = 0; c < scale.size(); ++c) scale[c] = rows.row_scale[rows.one_row_scale ? 0 : c];
+  std::vector<std::int32_t> first(Size(channels));  // biases in either form
+  e.row_bias = nullptr;
+  if (rows.row_bias != nullptr && channels % 2 == 0) {
+    std::copy(rows.row_bias, rows.row_bias + channels, first.begin());
+    e.column_add = first.data();
+  } else {
+    e.column_bias = rows.row_bias;
+  }
+  e.column_scale = scale.data();
+  e.row_scale = &one;
+  e.one_row_scale = true;
+  std::string name = "none";
+  if (e.column_add != nullptr && !e.to_bytes) return;  // not what the rows made of it
+  if (p.groups == 1) {
+    const IntChannelsLastTiling tiling = PlanIntChannelsLast(problem, kernel);
+    ASSERT_GE(tiling.tiling.tiles, 0);
+    GuardedBuffer<std::uint32_t> packed(Size(PackedIntChannelsLastSize(kernel, problem) / 4));
+    std::vector<std::uint8_t> space(Size(channels * p.in_channels * taps));
+    PackIntChannelsLast(kernel, problem, w, w_zero.data(), space.data(), packed.data());
+    const auto zero = static_cast<std::uint8_t>(x_zero);
+    const IntChannelsLastCall call{&problem, &tiling, x.data(), packed.data(), &zero, w_zero.data(), out.data(), e};
+    RunTiles(tiling.tiling.tiles, tiling.tiling.scratch_bytes, random,
+             [&](std::int64_t tile, void* scratch) { RunIntChannelsLastTile(call, tile, scratch); });
+    name = kernel.name;
+  } else if (p.in_channels == 1 && p.out_channels == 1 && e.to_bytes) {
+    const IntDepthwiseKernel& depthwise = *SelectIntDepthwiseKernel(kernel.needs);
+    const IntDepthwiseTiling tiling = PlanIntDepthwise(problem, depthwise);
+    ASSERT_GE(tiling.tiles, 0);
+    GuardedBuffer<std::uint32_t> packed(Size(PackedIntDepthwiseSize(channels, taps) / 4));
+    PackIntDepthwise(channels, taps, problem.w_signed, w, w_zero.data(), packed.data());
+    const IntDepthwiseCall call{&problem, &tiling, x.data(), packed.data(), x_zero, out.data(), e};
+    RunTiles(tiling.tiles, tiling.scratch_bytes, random,
+             [&](std::int64_t tile, void* scratch) { RunIntDepthwiseTile(call, tile, scratch); });
+    name = depthwise.name;
+  } else {
+    return;
+  }
+  ASSERT_EQ(std::vector<std::uint8_t>(out.begin(), out.end()), Turned(want, p.batch, channels, out_plane, element))
+      << name << " groups " << p.groups << " channels " << p.in_channels << " to " << p.out_channels << " kernel "
+      << p.kernel[1] << "," << p.kernel[2] << " in " << p.in[1] << "," << p.in[2];
+}
+
 void CheckConv(const IntGemmKernel& kernel, const ConvProblem& shape, int variant,
                std::mt19937& random) {
   IntConvProblem problem{shape, (variant & 1) != 0, (variant & 2) != 0};
@@ -221,6 +293,10 @@ void CheckConv(const IntGemmKernel& kernel, const ConvProblem& shape, int varian
             << " groups " << p.groups << " channels " << p.in_channels << " kernel " << p.kernel[0]
             << "," << p.kernel[1] << "," << p.kernel[2] << " in " << p.in[1] << "," << p.in[2];
       }
+  if (p.in[0] != 1 || p.kernel[0] != 1 || p.out[0] != 1) return;
+  std::vector<std::int32_t> w_zeros(w_zero.size());
+  for (std::size_t c = 0; c < w_zeros.size(); ++c) w_zeros[c] = w_zero[static_cast<std::size_t>(step) * c];
+  CheckChannelsLast(kernel, problem, x.data(), w.data(), x_zero, w_zeros, e, out.data(), random);
 }
 
 TEST_P(IntGemmCheck, ConvolutionsMatchPlainLoops) {
@@ -233,9 +309,10 @@ TEST_P(IntGemmCheck, ConvolutionsMatchPlainLoops) {
   for (int i = 0; i < 300; ++i) {
     ConvProblem p;
     p.batch = pick(1, 2);
-    p.groups = pick(1, 3);
-    p.in_channels = i % 3 == 0 ? 1 : pick(1, 9);
-    p.out_channels = pick(1, 14);
+    const bool depthwise = i % 4 == 1;
+    p.groups = depthwise ? pick(2, 70) : pick(1, 3);
+    p.in_channels = depthwise || i % 3 == 0 ? 1 : pick(1, 9);
+    p.out_channels = depthwise ? 1 : pick(1, 14);
     const int rank = static_cast<int>(pick(1, 3));
     const bool plain = i % 5 == 0;  // a tap, the image itself
     for (int d = kConvRank - rank; d < kConvRank; ++d) {
@@ -259,6 +336,9 @@ TEST_P(IntGemmCheck, ConvolutionsMatchPlainLoops) {
     wide.kernel[d] = 3;
     wide.pad[d] = 1;
   }
+  for (int i = 0; i < 4; ++i) CheckConv(kernel, wide, i, random);
+  wide.kernel[1] = wide.kernel[2] = 1;  // the image itself
+  wide.pad[1] = wide.pad[2] = 0;
   for (int i = 0; i < 4; ++i) CheckConv(kernel, wide, i, random);
 }
 

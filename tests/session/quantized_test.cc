@@ -183,5 +183,70 @@ TEST(QuantizedTest, BytesAreThoseOfRealArithmeticOnEverySet) {
     EXPECT_EQ(Bytes(*graph, {{"max_isa", tier}}), best) << tier;
 }
 
+// Blocks as of MobileNet: expansion, depthwise, projection, each with its bounds, and a sum. Scales are such
+// that ties are rare.
+std::shared_ptr<graph::Graph> Blocks() {
+  Writer w;
+  GraphBuilder& b = w.b;
+  const auto u8 = DType::kU8;
+  const auto conv = [&](ValueId x, float scale, Dims dims, std::int64_t pad, std::int64_t group) {
+    Attributes attributes = Ints("pads", {pad, pad, pad, pad});
+    attributes.Set("group", group);
+    return b.Node("Conv", {x, w.Weights(dims, 0, {0.00471f}), w.Bias(dims[0], {scale * 0.00471f})}, w.Name(),
+                  attributes);
+  };
+  const auto clip = [&](ValueId x) {
+    return b.Node("Clip", {x, b.Floats(w.Name(), {}, {0}), b.Floats(w.Name(), {}, {6})}, w.Name());
+  };
+  ValueId x = b.Input("x", DType::kF32, {1, 3, 14, 12});
+  x = w.Step(x, 0.02f, u8, 120);
+  ValueId sum = w.Step(clip(conv(x, 0.02f, {24, 3, 3, 3}, 1, 1)), 0.02f, u8, 0);
+  for (int i = 0; i < 2; ++i) {
+    ValueId y = w.Step(clip(conv(sum, i == 0 ? 0.02f : 0.0407f, {40, 24, 1, 1}, 0, 1)), 0.02f, u8, 0);
+    y = w.Step(clip(conv(y, 0.02f, {40, 1, 3, 3}, 1, 40)), 0.02f, u8, 3);
+    y = w.Step(conv(y, 0.02f, {24, 40, 1, 1}, 0, 1), 0.0313f, u8, 128);
+    y = b.Node("Add", {sum, y}, w.Name());
+    if (i == 0) {
+      sum = w.Step(b.Node("Relu", {y}, w.Name()), 0.0407f, u8, 100);
+    } else {
+      b.Output(w.Quantize(y, 0.0407f, DType::kI8, -20, "bytes"));
+    }
+  }
+  return b.Take();
+}
+
+TEST(QuantizedTest, BoundsAndSumsBecomeOperatorsOnBytes) {
+  const auto graph = Blocks();
+  compile::CompileOptions options;
+  compile::PassContext context{*graph, options};
+  const auto changes = compile::FuseQuantized(context);
+  ASSERT_TRUE(changes.ok()) << changes.status();
+  EXPECT_EQ(*changes, 9);
+  ASSERT_TRUE(compile::RemoveUnused(context).ok());
+  EXPECT_EQ(Count(*graph, "QLinearConv"), 7);
+  EXPECT_EQ(Count(*graph, "QLinearAdd"), 2);
+  EXPECT_EQ(Count(*graph, "Clip"), 0);
+  // One region with the channels last.
+  ASSERT_TRUE(compile::ChooseLayouts(context).ok());
+  ASSERT_TRUE(compile::RemoveUnused(context).ok());
+  for (graph::NodeId id = 0; id < graph->node_count(); ++id) {
+    const graph::Node& node = graph->node(id);
+    if (!node.removed && std::string(node.op->name) == "QLinearConv") {
+      EXPECT_EQ(node.attributes.String("data_format"), "NHWC");
+    }
+  }
+  EXPECT_EQ(Count(*graph, "Transpose"), 2);
+}
+
+TEST(QuantizedTest, BytesWithChannelsLastAreThoseOfRealArithmetic) {
+  const auto graph = Blocks();
+  const auto want = Bytes(*graph, {{"device", "reference"}});
+  const auto best = Bytes(*graph, {});
+  ASSERT_EQ(best.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(std::abs(best[i] - want[i]), 1) << i;
+  for (const char* tier : {"generic", "avx2", "avx512"})
+    EXPECT_EQ(Bytes(*graph, {{"max_isa", tier}}), best) << tier;
+}
+
 }  // namespace
 }  // namespace npurt::session

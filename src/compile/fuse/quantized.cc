@@ -1,19 +1,21 @@
 // FuseQuantized: real arithmetic between DequantizeLinear and QuantizeLinear becomes arithmetic of bytes.
 //
-//   Q(Relu(Conv(DQ(x), DQ(w), bias)))      QLinearConv, with int32 sums
-//   Q(Relu(MatMul(DQ(a), DQ(b)) + bias))   QLinearMatMul; Gemm likewise
-//   Q(move(DQ(x))), equal scales           move(x), for operators that only move elements, and MaxPool
+//   Q(f(Conv(DQ(x), DQ(w), bias)))      QLinearConv, with int32 sums
+//   Q(f(MatMul(DQ(a), DQ(b)) + bias))   QLinearMatMul; Gemm likewise
+//   Q(f(DQ(a) + DQ(b)))                 QLinearAdd, with the bits of float32
+//   Q(move(DQ(x))), equal scales        move(x), for operators that only move elements, and MaxPool
 //
-// Scales, zero points, weights and biases are constants. The results differ from those of float32 by its
+// f is nothing, Relu or Clip: as rounding keeps the order, their bounds become bytes. Scales, zero points,
+// weights, biases and bounds are constants. The results differ from those of float32 by its
 // rounding only: a value that lies within it of the middle between two steps may go to the other one. This
 // pass comes before constants are folded, so that weights are still bytes.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "compile/compile.h"
 #include "compile/fuse/pattern.h"
-#include "kernels/activation.h"
 
 namespace npurt::compile {
 namespace {
@@ -44,6 +46,8 @@ std::optional<Scale> ScaleOf(const Pattern& p, const Node& node) {
       (s.zero != kNone && !graph.value(s.zero).is_constant()))
     return std::nullopt;
   const Tensor& scale = graph.value(s.scale).constant;
+  if (s.zero != kNone && graph.value(s.zero).constant.element_count() != scale.element_count())
+    return std::nullopt;
   const std::int64_t rank = static_cast<std::int64_t>(x.dims.size());
   if (s.axis < 0) s.axis += rank;
   if (scale.rank() > 1 || scale.element_count() == 0) return std::nullopt;
@@ -151,36 +155,75 @@ std::optional<Tensor> BiasOf(const Pattern& p, ValueId value, const Scale& x, co
   return *std::move(bias);
 }
 
+// What Relu or Clip leave of a result.
+struct Bounds {
+  std::optional<double> low, high;
+};
+// Takes such a node, if there is one; `value` is then what it reads. Nothing if its bounds do not become
+// bytes.
+std::optional<Bounds> TakeBounds(Pattern& p, ValueId* value) {
+  Bounds bounds;
+  if (const Node* relu = p.Take(*value, "Relu")) {
+    *value = relu->inputs[0];
+    bounds.low = 0;
+  } else if (const Node* clip = p.Take(*value, "Clip")) {
+    *value = clip->inputs[0];
+    for (std::size_t i : {1, 2}) {
+      if (InputOf(*clip, i) == kNone) continue;
+      std::optional<double>& bound = i == 1 ? bounds.low : bounds.high;
+      bound = p.Scalar(clip->inputs[i]);
+      if (!bound.has_value() || std::isnan(*bound)) return std::nullopt;
+    }
+    if (bounds.low.has_value() && bounds.high.has_value() && *bounds.low > *bounds.high)
+      return std::nullopt;
+  }
+  return bounds;
+}
+// The bounds as bytes, in the arithmetic of QuantizeLinear.
+void SetBounds(const Pattern& p, const Bounds& bounds, const Scale& y, Attributes* attributes) {
+  const double zero = y.zero == kNone ? 0 : *p.Scalar(y.zero);
+  const bool is_signed = p.type(p.result()).dtype == DType::kI8;
+  const double least = is_signed ? -128 : 0;
+  const auto set = [&](const char* name, std::optional<double> bound) {
+    if (!bound.has_value()) return;
+    const float quotient = static_cast<float>(*bound) / static_cast<float>(y.values[0]);
+    const double byte = std::nearbyint(static_cast<double>(quotient)) + zero;
+    attributes->Set(name, static_cast<std::int64_t>(std::clamp(byte, least, least + 255)));
+  };
+  set("low", bounds.low);
+  set("high", bounds.high);
+}
+
 // Replaces the pattern by a product of bytes.
 void ReplaceByProduct(Pattern& p, const char* op, const Bytes& x, const Bytes& w, const Scale& y,
-                      std::optional<Tensor> bias, bool relu, Attributes attributes) {
+                      std::optional<Tensor> bias, const Bounds& bounds, Attributes attributes) {
   std::vector<ValueId> inputs = {x.value, x.scale.scale,
                                  ZeroOrNew(p, x.scale, p.type(x.value).dtype),
                                  w.value, w.scale.scale,
                                  ZeroOrNew(p, w.scale, p.type(w.value).dtype),
                                  y.scale, ZeroOrNew(p, y, p.type(p.result()).dtype)};
   if (bias.has_value()) inputs.push_back(p.AddConstant(*std::move(bias)));
-  if (relu)
-    attributes.Set("activation", static_cast<std::int64_t>(kernels::Activation::kRelu));
+  SetBounds(p, bounds, y, &attributes);
   p.Replace(op, std::move(inputs), std::move(attributes));
 }
 
 bool ConvRule(Pattern& p) {
   const auto y = ResultScale(p);
   if (!y.has_value()) return false;
-  const Node* relu = p.Take(p.last().inputs[0], "Relu");
-  const Node* conv = p.Take(relu != nullptr ? relu->inputs[0] : p.last().inputs[0], "Conv");
+  ValueId real = p.last().inputs[0];
+  const auto bounds = TakeBounds(p, &real);
+  const Node* conv = p.Take(real, "Conv");
   if (conv == nullptr || conv->inputs.size() > 3 || conv->attributes.Has("activation")) return false;
   const auto x = PlainBytesOf(p, conv->inputs[0]);
   const auto w = WeightsOf(p, conv->inputs[1], 0);
-  if (!x.has_value() || !w.has_value() || !p.Closed()) return false;
+  if (!bounds.has_value() || !x.has_value() || !w.has_value() || !p.Closed()) return false;
   std::optional<Tensor> bias;
   if (InputOf(*conv, 2) != kNone) {
     const std::int64_t channels = p.graph().value(w->value).constant.dims()[0];
     bias = BiasOf(p, conv->inputs[2], x->scale, w->scale, *y, channels);
     if (!bias.has_value()) return false;
   }
-  ReplaceByProduct(p, "QLinearConv", *x, *w, *y, std::move(bias), relu != nullptr, conv->attributes);
+  ReplaceByProduct(p, "QLinearConv", *x, *w, *y, std::move(bias), *bounds, conv->attributes);
   return true;
 }
 
@@ -188,8 +231,7 @@ bool MatMulRule(Pattern& p) {
   const auto y = ResultScale(p);
   if (!y.has_value()) return false;
   ValueId sum = p.last().inputs[0];
-  const Node* relu = p.Take(sum, "Relu");
-  if (relu != nullptr) sum = relu->inputs[0];
+  const auto bounds = TakeBounds(p, &sum);
   const Node* add = p.Take(sum, "Add");
   const Node* product = nullptr;
   ValueId addend = kNone;
@@ -204,7 +246,7 @@ bool MatMulRule(Pattern& p) {
   if (product == nullptr || product->inputs.size() > 2) return false;
   const auto a = PlainBytesOf(p, product->inputs[0]);
   const auto b = WeightsOf(p, product->inputs[1], 1);
-  if (!a.has_value() || !b.has_value() || !p.Closed()) return false;
+  if (!bounds.has_value() || !a.has_value() || !b.has_value() || !p.Closed()) return false;
   const Tensor& weights = p.graph().value(b->value).constant;
   if (weights.rank() != 2) return false;
   std::optional<Tensor> bias;
@@ -216,7 +258,7 @@ bool MatMulRule(Pattern& p) {
     bias = BiasOf(p, addend, a->scale, b->scale, *y, weights.dims()[1]);
     if (!bias.has_value()) return false;
   }
-  ReplaceByProduct(p, "QLinearMatMul", *a, *b, *y, std::move(bias), relu != nullptr, {});
+  ReplaceByProduct(p, "QLinearMatMul", *a, *b, *y, std::move(bias), *bounds, {});
   return true;
 }
 
@@ -234,8 +276,9 @@ std::optional<Tensor> Transposed(const Tensor& matrix) {
 bool GemmRule(Pattern& p) {
   const auto y = ResultScale(p);
   if (!y.has_value()) return false;
-  const Node* relu = p.Take(p.last().inputs[0], "Relu");
-  const Node* gemm = p.Take(relu != nullptr ? relu->inputs[0] : p.last().inputs[0], "Gemm");
+  ValueId real = p.last().inputs[0];
+  const auto bounds = TakeBounds(p, &real);
+  const Node* gemm = p.Take(real, "Gemm");
   if (gemm == nullptr || gemm->attributes.Has("activation") ||
       gemm->attributes.Int("transA") != 0 || gemm->attributes.Float("alpha", 1) != 1 ||
       gemm->attributes.Float("beta", 1) != 1)
@@ -243,7 +286,7 @@ bool GemmRule(Pattern& p) {
   const bool transposed = gemm->attributes.Int("transB") != 0;
   const auto a = PlainBytesOf(p, gemm->inputs[0]);
   auto b = WeightsOf(p, gemm->inputs[1], transposed ? 0 : 1);
-  if (!a.has_value() || !b.has_value() || !p.Closed()) return false;
+  if (!bounds.has_value() || !a.has_value() || !b.has_value() || !p.Closed()) return false;
   const Tensor weights = p.graph().value(b->value).constant;
   const std::int64_t n = weights.dims()[transposed ? 0 : 1];
   std::optional<Tensor> bias;
@@ -258,7 +301,28 @@ bool GemmRule(Pattern& p) {
     if (!turned.has_value()) return false;
     b->value = p.AddConstant(*std::move(turned));
   }
-  ReplaceByProduct(p, "QLinearMatMul", *a, *b, *y, std::move(bias), relu != nullptr, {});
+  ReplaceByProduct(p, "QLinearMatMul", *a, *b, *y, std::move(bias), *bounds, {});
+  return true;
+}
+
+bool AddRule(Pattern& p) {
+  const auto y = ResultScale(p);
+  if (!y.has_value()) return false;
+  ValueId real = p.last().inputs[0];
+  const auto bounds = TakeBounds(p, &real);
+  const Node* add = p.Take(real, "Add");
+  if (!bounds.has_value() || add == nullptr || !p.Closed()) return false;
+  std::vector<ValueId> inputs;
+  for (std::size_t i : {0, 1}) {
+    const auto x = PlainBytesOf(p, add->inputs[i]);
+    if (!x.has_value() || p.type(x->value).dims != p.type(p.result()).dims) return false;
+    inputs.insert(inputs.end(),
+                  {x->value, x->scale.scale, ZeroOrNew(p, x->scale, p.type(x->value).dtype)});
+  }
+  inputs.insert(inputs.end(), {y->scale, ZeroOrNew(p, *y, p.type(p.result()).dtype)});
+  Attributes attributes;
+  SetBounds(p, *bounds, *y, &attributes);
+  p.Replace("QLinearAdd", std::move(inputs), std::move(attributes));
   return true;
 }
 
@@ -296,7 +360,7 @@ bool MoveRule(Pattern& p) {
 
 absl::StatusOr<int> FuseQuantized(PassContext& context) {
   int changes = 0;
-  for (auto* rule : {&ConvRule, &MatMulRule, &GemmRule, &MoveRule})
+  for (auto* rule : {&ConvRule, &MatMulRule, &GemmRule, &AddRule, &MoveRule})
     changes += ForEachNode(context, "QuantizeLinear", *rule);
   return changes;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/intconv/depthwise_last.h"
 #include "kernels/intgemm/finish.h"
 #include "kernels/intgemm/intgemm.h"
 
@@ -35,6 +36,18 @@ struct Sums {
   static Sums add(Sums a, Sums b) { return {_mm256_add_epi32(a.v, b.v)}; }
   static Sums sub(Sums a, Sums b) { return {_mm256_sub_epi32(a.v, b.v)}; }
   static Sums mul(Sums a, Sums b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
+  static constexpr bool kFinishesInFloat = false;
+  template <bool kSigned>
+  static Sums load_bytes(const unsigned char* p, int n) {
+    std::int64_t eight = 0;
+    if (n == kWidth) {
+      std::memcpy(&eight, p, 8);
+    } else {
+      for (int i = 0; i < n; ++i) eight |= static_cast<std::int64_t>(static_cast<std::uint64_t>(p[i]) << (8 * i));
+    }
+    const __m128i bytes = _mm_cvtsi64_si128(eight);
+    return {kSigned ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes)};
+  }
   template <bool kAUnsigned>
   static Sums dot(Sums acc, Sums a, Sums b) {
     return {_mm256_add_epi32(acc.v, _mm256_madd_epi16(a.v, b.v))};
@@ -76,9 +89,11 @@ struct Sums {
 };
 
 #include "kernels/intgemm/intgemm.inl"
+#include "kernels/intconv/depthwise_last.inl"
 
 }  // namespace
 
 void intgemm_6x16_avx2(const IntGemmArgs& args) { MultiplyUpTo<6, false>(args); }
+void depthwise_last_i8_avx2(const IntDepthwiseArgs& args) { IntDepthwise(args); }
 
 }  // namespace npurt::kernels

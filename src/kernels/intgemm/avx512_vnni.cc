@@ -1,5 +1,5 @@
 // The integer micro-kernel for AVX-512 with VNNI: words of four bytes.
-#include <immintrin.h>
+#include "kernels/simd/avx512.h"  // <immintrin.h>, without what GCC 12 warns of in it
 
 #include <cstddef>
 #include <cstdint>

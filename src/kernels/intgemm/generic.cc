@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/intconv/depthwise_last.h"
 #include "kernels/intgemm/finish.h"
 #include "kernels/intgemm/intgemm.h"
 
@@ -42,6 +43,14 @@ struct Sums {
   static Sums add(Sums a, Sums b) { return {a.v + b.v}; }
   static Sums sub(Sums a, Sums b) { return {a.v - b.v}; }
   static Sums mul(Sums a, Sums b) { return {a.v * b.v}; }
+  static constexpr bool kFinishesInFloat = false;
+  template <bool kSigned>
+  static Sums load_bytes(const unsigned char* p, int n) {
+    Four x = {0, 0, 0, 0};
+    for (int i = 0; i < n; ++i)
+      x[i] = kSigned ? static_cast<std::uint32_t>(static_cast<std::int8_t>(p[i])) : p[i];
+    return {x};
+  }
   template <bool kAUnsigned>
   static Sums dot(Sums acc, Sums a, Sums b) {
 #if defined(__SSE2__)
@@ -77,9 +86,11 @@ struct Sums {
 };
 
 #include "kernels/intgemm/intgemm.inl"
+#include "kernels/intconv/depthwise_last.inl"
 
 }  // namespace
 
 void intgemm_4x8_generic(const IntGemmArgs& args) { MultiplyUpTo<4, false>(args); }
+void depthwise_last_i8_generic(const IntDepthwiseArgs& args) { IntDepthwise(args); }
 
 }  // namespace npurt::kernels

@@ -304,12 +304,17 @@ IntGemmTiling PlanIntGemm(const IntGemmProblem& p, const IntGemmKernel& kernel) 
   const double ops = ops_per_element * static_cast<double>(p.m) * static_cast<double>(p.n);
   const double target = std::clamp(ops / 32, 2e6, 4e7);
   std::int64_t rows = std::min<std::int64_t>(p.m, 240), cols = std::min<std::int64_t>(p.n, 512);
+  std::int64_t least_cols = nr;
+  if (p.gathers_a) {  // a quarter of a megabyte of rows, each for many columns
+    rows = std::min(rows, std::max<std::int64_t>(2 * mr, (256 << 10) / (4 * std::max<std::int64_t>(t.words, 1))));
+    least_cols = std::min<std::int64_t>(cols, 128);
+  }
   const auto too_big = [&] {
     return ops_per_element * static_cast<double>(rows) * static_cast<double>(cols) > target * 1.5;
   };
-  while (too_big() && (rows > mr || cols > nr)) {
-    if (cols > nr && (cols >= rows || rows <= mr)) {
-      cols = std::max(nr, cols / 2);
+  while (too_big() && (rows > mr || cols > least_cols)) {
+    if (cols > least_cols && (cols >= rows || rows <= mr)) {
+      cols = std::max(least_cols, cols / 2);
     } else {
       rows = std::max(mr, rows / 2);
     }
@@ -320,10 +325,10 @@ IntGemmTiling PlanIntGemm(const IntGemmProblem& p, const IntGemmKernel& kernel) 
   t.tiles = t.tiles_m * CeilDiv(p.n, t.tile_cols);
   const IntForm form = FormOfA(kernel, p);
   t.rows_in_place =
-      form.bytes && form.flip == 0 && p.k % 4 == 0 && (p.k % 4096 != 0 || t.tile_rows <= 4);
+      !p.gathers_a && form.bytes && form.flip == 0 && p.k % 4 == 0 && (p.k % 4096 != 0 || t.tile_rows <= 4);
   const auto aligned = [](std::int64_t bytes) { return RoundUp(bytes, 64); };
   t.a_offset = p.packed_b ? 0 : aligned(RoundUp(t.tile_cols, nr) * t.words * 4);
-  t.row_offset = t.a_offset + (t.rows_in_place ? 0 : t.tile_rows * RowStride(t.words) * 4);
+  t.row_offset = t.a_offset + (t.rows_in_place ? 0 : t.tile_rows * RowStride(t.words) * 4 + kIntRowsSlack);
   t.column_offset = t.row_offset + aligned(t.tile_rows * 4);
   t.scratch_bytes = static_cast<std::size_t>(t.column_offset + 3 * aligned(t.tile_cols * 4));
   t.flops_per_tile = ops_per_element * static_cast<double>(t.tile_rows) *
@@ -366,13 +371,17 @@ void RunIntGemmTile(const IntGemmCall& call, std::int64_t tile, void* scratch) {
         call.a_zero_count == 1 ? 0 : (call.first_row + row + r) % call.a_zero_count;
     return ValueAt(p.a_signed, call.a_zero, i);
   };
-  const char* a = static_cast<const char*>(call.a) + row * p.k;
+  const char* a = static_cast<const char*>(call.a) + (p.gathers_a ? 0 : row * p.k);
   std::int64_t a_stride = p.k / 4;
   if (!t.rows_in_place) {
     a_stride = RowStride(t.words);
     char* const words = memory + t.a_offset;
-    for (std::int64_t r = 0; r < rows; ++r)
-      FillWords(a_form, a + r * p.k, 1, p.k, a_zero(r), 0, words + r * a_stride * 4);
+    if (call.rows != nullptr) {
+      call.rows->fill(*call.rows, a_form, row, rows, a_stride * 4, words);
+    } else {
+      for (std::int64_t r = 0; r < rows; ++r)
+        FillWords(a_form, a + r * p.k, 1, p.k, a_zero(r), 0, words + r * a_stride * 4);
+    }
     a = words;
   }
 
@@ -381,11 +390,13 @@ void RunIntGemmTile(const IntGemmCall& call, std::int64_t tile, void* scratch) {
   if (e.column_bias != nullptr) e.column_bias += col;
   if (e.row_scale != nullptr && !e.one_row_scale) e.row_scale += row;
   if (e.column_scale != nullptr) e.column_scale += col;
+  if (e.column_add != nullptr) e.column_add += col;
   if (const std::int32_t zero = ZeroOf(a_form, a_zero(0)); zero != 0) {
     std::int32_t* const add = column_array(1);
     for (std::int64_t c = 0; c < cols; ++c)
-      add[c] = static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(zero) *
-                                                  static_cast<std::uint32_t>(sums[c]));
+      add[c] = static_cast<std::int32_t>(
+          static_cast<std::uint32_t>(e.column_add == nullptr ? 0 : e.column_add[c]) -
+          static_cast<std::uint32_t>(zero) * static_cast<std::uint32_t>(sums[c]));
     e.column_add = add;
   }
   std::int32_t* const factor = column_array(2);

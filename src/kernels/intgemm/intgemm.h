@@ -106,7 +106,16 @@ struct IntGemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_signed = false, b_signed = true;
   bool packed_b = false;
+  bool gathers_a = false;  // IntGemmCall::rows makes the rows of A
 };
+
+// Makes rows of A: parts of their words, as FillWords does, row_bytes apart, and 0 for parts beyond k. May
+// write kIntRowsSlack bytes more after each of them: rows are made in their order.
+struct IntRows {
+  void (*fill)(const IntRows& self, const IntForm& form, std::int64_t first, std::int64_t count,
+               std::int64_t row_bytes, char* to);
+};
+inline constexpr std::int64_t kIntRowsSlack = 64;
 
 // Bytes of packed B: panels, then per column int32 the sum of (b - b_zero) in its form. 0 if that does
 // not fit an int64.
@@ -138,7 +147,9 @@ struct IntGemmCall {
   const std::int32_t* b_zero;  // one per column or one; null: 0
   int b_zero_step;
   void* c;               // [m, n]
-  IntEpilogue epilogue;  // the arrays of scales and biases; those of corrections are made here
+  // The arrays of scales and biases, and column_add; the other corrections are made here.
+  IntEpilogue epilogue;
+  const IntRows* rows = nullptr;  // then `a` is not read
 };
 void RunIntGemmTile(const IntGemmCall& call, std::int64_t tile, void* scratch);
 

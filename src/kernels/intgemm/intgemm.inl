@@ -5,6 +5,7 @@
 //   dot<kAUnsigned>(acc, a, b): acc plus the products of the parts of words a and b;
 //   load_words, broadcast_word;
 //   finish(x, Finish): the rounded result, see IntEpilogue;
+//   kFinishesInFloat: whether there is a faster way in some cases, see sums512.inl;
 //   store(p, n), store_bytes(p, n): the first n elements, n <= kWidth.
 
 #if defined(__clang__)
@@ -14,6 +15,24 @@
 #endif
 
 inline constexpr int kRowsPerPointer = 3;
+
+// Calls store(i, bytes) for vectors of sums of the same columns; no row has a bias.
+template <typename S, int kCount, typename Store>
+inline void FinishColumns(const S (&sums)[kCount], const Finish& f, int n, Store store) {
+  if constexpr (S::kFinishesInFloat) {
+    if (f.column_bias == nullptr) {
+      const auto in_float = S::InFloat(f, n);
+      NPURT_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        S bytes;
+        store(i, S::finish_in_float(sums[i], in_float, &bytes) ? bytes : S::finish(sums[i], f, n));
+      }
+      return;
+    }
+  }
+  NPURT_UNROLL
+  for (int i = 0; i < kCount; ++i) store(i, S::finish(sums[i], f, n));
+}
 
 template <int kRows, int kVectors, bool kAUnsigned>
 inline void MultiplyTile(const IntGemmArgs& g) {
@@ -101,17 +120,29 @@ inline void MultiplyTile(const IntGemmArgs& g) {
   f.low = static_cast<double>(e.low - e.zero);
   f.high = static_cast<double>(e.high - e.zero);
   f.zero = e.zero;
+  const bool alike = e.one_row_scale && e.row_bias == nullptr;
   NPURT_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    f.row_bias = e.row_bias == nullptr ? 0.0 : e.row_bias[r];
-    f.row_scale = e.row_scale[e.one_row_scale ? 0 : r];
+  for (int v = 0; v < kVectors; ++v) {
+    const int n = g.cols - v * kW < kW ? g.cols - v * kW : kW;
+    f.column_bias = e.column_bias == nullptr ? nullptr : e.column_bias + v * kW;
+    f.column_scale = e.column_scale == nullptr ? nullptr : e.column_scale + v * kW;
+    const auto store = [&](int r, Sums bytes) {
+      bytes.store_bytes(static_cast<unsigned char*>(g.c) + r * g.c_stride + v * kW, n);
+    };
+    if (alike) {
+      Sums sums[kRows];
+      NPURT_UNROLL
+      for (int r = 0; r < kRows; ++r) sums[r] = acc[0][r][v];
+      f.row_bias = 0;
+      f.row_scale = e.row_scale[0];
+      FinishColumns(sums, f, n, store);
+      continue;
+    }
     NPURT_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      const int n = g.cols - v * kW < kW ? g.cols - v * kW : kW;
-      f.column_bias = e.column_bias == nullptr ? nullptr : e.column_bias + v * kW;
-      f.column_scale = e.column_scale == nullptr ? nullptr : e.column_scale + v * kW;
-      Sums::finish(acc[0][r][v], f, n)
-          .store_bytes(static_cast<unsigned char*>(g.c) + r * g.c_stride + v * kW, n);
+    for (int r = 0; r < kRows; ++r) {
+      f.row_bias = e.row_bias == nullptr ? 0.0 : e.row_bias[r];
+      f.row_scale = e.row_scale[e.one_row_scale ? 0 : r];
+      store(r, Sums::finish(acc[0][r][v], f, n));
     }
   }
 }
