@@ -149,25 +149,51 @@ absl::Status BindElements(BindContext& bind, DType real, DType quantized) {
   return absl::OkStatus();
 }
 
+typedef float Four __attribute__((vector_size(16)));
+
+Four LoadFour(const char* p) {
+  Four x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+// `count` floats to whole numbers of T, four at a time.
 template <typename T>
-void QuantizeRun(const RunContext& run, std::int64_t first, std::int64_t count, float scale,
-                 float zero) {
+void QuantizeFloats(const char* in, std::int64_t count, float scale, float zero, char* out) {
   // Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, ties to even, as the
   // current rounding mode does; beyond 2^22 every type here is saturated anyway.
   constexpr float kRound = 12582912.0f, kFar = 4194304.0f;
   constexpr float kLow = static_cast<float>(std::numeric_limits<T>::min());
   constexpr float kHigh = static_cast<float>(std::numeric_limits<T>::max());
-  const char* const in = run.in<char>(0) + first * 4;
-  char* const out = run.out<char>(0) + first * static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t i = 0; i < count; ++i) {
-    float x;
-    std::memcpy(&x, in + i * 4, 4);
-    x = std::min(std::max(x / scale, -kFar), kFar);
-    x = (x + kRound) - kRound + zero;
-    x = x == x ? std::min(std::max(x, kLow), kHigh) : 0.0f;
-    const T y = static_cast<T>(static_cast<std::int32_t>(x));
-    std::memcpy(out + i * static_cast<std::int64_t>(sizeof(T)), &y, sizeof(T));
+  typedef T Whole __attribute__((vector_size(4 * sizeof(T))));
+  const auto clamp = [](Four x, float low, float high) {  // a NaN stays
+    const Four l = Four{} + low, h = Four{} + high;
+    x = x < l ? l : x;
+    return x > h ? h : x;
+  };
+  for (std::int64_t i = 0; i < count; i += 4) {
+    const bool whole = count - i >= 4;
+    const auto left = static_cast<std::size_t>(whole ? 4 : count - i);
+    Four x = {};
+    if (whole) {
+      x = LoadFour(in + i * 4);
+    } else {
+      std::memcpy(&x, in + i * 4, left * 4);
+    }
+    x = clamp(x / scale, -kFar, kFar);
+    x = clamp((x + kRound) - kRound + zero, kLow, kHigh);
+    x = x == x ? x : Four{};
+    typedef std::int32_t Ints __attribute__((vector_size(16)));
+    const Whole y = __builtin_convertvector(__builtin_convertvector(x, Ints), Whole);
+    std::memcpy(out + i * static_cast<std::int64_t>(sizeof(T)), &y, left * sizeof(T));
   }
+}
+
+template <typename T>
+void QuantizeRun(const RunContext& run, std::int64_t first, std::int64_t count, float scale,
+                 float zero) {
+  QuantizeFloats<T>(run.in<char>(0) + first * 4, count, scale, zero,
+                    run.out<char>(0) + first * static_cast<std::int64_t>(sizeof(T)));
 }
 
 absl::Status BindQuantize(BindContext& bind) {
@@ -298,6 +324,52 @@ struct ReferenceDynamic {
   }
 };
 
+absl::Status BindDynamic(BindContext& bind) {
+  bind.SetTiles(1, static_cast<double>(bind.count(0)));
+  return absl::OkStatus();
+}
+
+absl::Status RunDynamic(const RunContext& run, std::int64_t tile, void* scratch) {
+  if (run.dtype(0) != DType::kF32)
+    return ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>(run, tile, scratch);
+  constexpr std::int64_t kPiece = 1 << 20;
+  const char* const in = run.in<char>(0);
+  const std::int64_t count = run.count(0);
+  float low = 0, high = 0;
+  for (std::int64_t first = 0; first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    const std::int64_t end = std::min(count, first + kPiece);
+    Four lows[4] = {}, highs[4] = {};  // a NaN is neither
+    std::int64_t i = first;
+    for (; i + 16 <= end; i += 16)
+      for (int k = 0; k < 4; ++k) {
+        const Four x = LoadFour(in + (i + 4 * k) * 4);
+        lows[k] = x < lows[k] ? x : lows[k];
+        highs[k] = x > highs[k] ? x : highs[k];
+      }
+    for (int k = 0; k < 16; ++k) {
+      low = std::min(low, lows[k / 4][k % 4]);
+      high = std::max(high, highs[k / 4][k % 4]);
+    }
+    for (; i < end; ++i) {
+      const float x = run.Load<float>(0, i);
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+  }
+  float scale = (high - low) / 255.0f;
+  if (scale == 0) scale = 1;
+  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
+  for (std::int64_t first = 0; run.has_output(0) && first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    QuantizeFloats<std::uint8_t>(in + first * 4, std::min(kPiece, count - first), scale, zero,
+                                 run.out<char>(0) + first);
+  }
+  if (run.has_output(1)) run.Store<float>(1, 0, scale);
+  if (run.has_output(2)) run.Store<std::uint8_t>(2, 0, static_cast<std::uint8_t>(zero));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 extern constexpr OpDef kOps[] = {
@@ -342,6 +414,8 @@ extern constexpr OpDef kOps[] = {
         .types = {{"F", DTypes(DType::kF32, DType::kF64)}},  // float32 in ONNX
         .infer = InferDynamic,
         .reference = ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>,
+        .bind = BindDynamic,
+        .run = RunDynamic,
     },
 };
 extern constexpr int kOpCount = static_cast<int>(sizeof kOps / sizeof kOps[0]);
