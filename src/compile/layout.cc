@@ -576,7 +576,6 @@ class Layout {
 
   PassContext& context_;
   Graph& graph_;
-  static constexpr int kInside = -2;
   const int rank_;
   std::vector<std::int64_t> to_last_;   // perm of a Transpose
   std::vector<std::int64_t> to_first_;  // also: where each axis went
