@@ -100,11 +100,9 @@ absl::Status ComputeShapes(const Program& program,
       for (Dim dim : value.dims) plan->dims.push_back(ValueOf(dim, symbols));
     planned.rank =
         static_cast<std::int32_t>(plan->dims.data() + plan->dims.size() - planned.dims);
-    planned.count = 1;
-    bool valid = true;
-    for (std::int64_t size : absl::MakeConstSpan(planned.dims, planned.rank))
-      valid = valid && size >= 0 && CheckedMul(planned.count, size, &planned.count);
-    if (!valid || !BytesOf(value.dtype, planned.count, &planned.bytes))
+    const auto count = ElementCount(absl::MakeConstSpan(planned.dims, planned.rank));
+    planned.count = count.value_or(0);
+    if (!count.ok() || !BytesOf(value.dtype, planned.count, &planned.bytes))
       return absl::InvalidArgumentError(absl::StrCat(
           "'", value.name, "': these input shapes give it no valid shape (",
           ShapeString(absl::MakeConstSpan(value.dims)), " = ",

@@ -18,6 +18,7 @@ struct Pass {
 
 // In this order; one may stand here more than once.
 constexpr Pass kPasses[] = {
+    {"fuse_quantized", FuseQuantized, Switch::kFusion},
     {"fold_constants", FoldConstants, Switch::kFolding},
     {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"widen_half", WidenHalf, Switch::kNoHalf},
@@ -35,6 +36,8 @@ constexpr Pass kPasses[] = {
     {"merge_equal_nodes", MergeEqualNodes, Switch::kPrecisionFolding},
     {"remove_unused", RemoveUnused, Switch::kPrecisionFolding},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
+    {"choose_layouts", ChooseLayouts, Switch::kFusion},
+    {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fuse_elementwise_chains", FuseElementwiseChains, Switch::kFusion},
     {"remove_unused", RemoveUnused, Switch::kFolding},
 };

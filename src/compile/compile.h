@@ -85,6 +85,8 @@ struct PassContext {
   const CompileOptions& options;
   // Options speak of this node's types: it is not taken into another one before they are chosen.
   bool Named(const graph::Node& node) const;
+  // It computes in double precision, alone.
+  bool Precise(const graph::Node& node) const;
   bool MayVanish(graph::ValueId value) const {
     return !graph.IsOutput(value) && (options.keep.empty() ||
                                       !options.keep.contains(graph.value(value).name));
@@ -103,7 +105,9 @@ absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalizati
 absl::StatusOr<int> FuseAttention(PassContext& context);
 absl::StatusOr<int> FuseNorms(PassContext& context);
 absl::StatusOr<int> FuseGelu(PassContext& context);
+absl::StatusOr<int> FuseQuantized(PassContext& context);  // before constants are folded
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
+absl::StatusOr<int> ChooseLayouts(PassContext& context);  // channels last
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 
 // Compiles a subgraph of `node` with what `outer` knows of the values that it captures. If it cannot be

@@ -2,6 +2,7 @@
 #include "kernels/reduce/reduce.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::arg_max {
 namespace {
@@ -75,7 +76,8 @@ template <bool kLargest>
 absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
   const bool last = run.attributes().Int("select_last_index") != 0;
   kernels::RunArgExtremeTile(*run.prepared<State>()->rows, *run.bound<kernels::ArgExtremePlan>(),
-                             kLargest, last, run.in<float>(0), run.out<std::int64_t>(0), tile);
+                             kLargest, last, run.in<float>(0), run.out<std::int64_t>(0), tile,
+                             StopCheckOf(run));
   return absl::OkStatus();
 }
 

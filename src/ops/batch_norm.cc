@@ -7,6 +7,7 @@
 #include "kernels/norm/norm.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::batch_norm {
 namespace {
@@ -156,7 +157,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
     scale = made;
   }
   kernels::RunChannelAffineTile(*state->rows, plan, run.in<float>(0), scale, scale + plan.channels,
-                                run.out<float>(0), tile);
+                                run.out<float>(0), tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 // fuse pass may add an activation.
 #include "kernels/conv/conv.h"
 #include "ops/conv_geometry.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::conv_transpose {
 namespace {
@@ -153,7 +154,8 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   kernels::Epilogue epilogue = bound->epilogue;
   if (run.has_input(kBias)) epilogue.row_bias = run.in<float>(kBias);
   kernels::RunConvTile({&bound->problem, &bound->tiling, run.in<float>(0),
-                        prepared->weights.as<float>(), true, run.out<float>(0), epilogue},
+                        prepared->weights.as<float>(), true, run.out<float>(0), epilogue,
+                        StopCheckOf(run)},
                        tile, scratch);
   return absl::OkStatus();
 }

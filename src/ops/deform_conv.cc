@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/conv_geometry.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::deform_conv {
 namespace {
@@ -313,7 +314,9 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
                               run.in<float>(kW) + g * p.out_channels * p.problem.k,
                               matrix + g * p.problem.k * p.block,
                               product,
-                              {}};
+                              {},
+                              0,
+                              StopCheckOf(run)};
     for (std::int64_t i = 0; i < p.tiling.tiles; ++i)
       kernels::RunGemmTile(call, i, matrix + p.gemm_at);
     for (std::int64_t oc = 0; oc < p.out_channels; ++oc) {

@@ -9,6 +9,7 @@
 #include "ops/around_axis.h"
 #include "ops/fourier.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::dft {
 namespace {
@@ -30,11 +31,16 @@ struct Lines {
   std::int64_t count() const { return outer * group * inner; }
 };
 
+// Of loading or storing a number, for the poller: it may come from far away.
+constexpr std::int64_t kOperations = 8;
+
 template <typename T>
 void LoadLine(const RunContext& run, const Lines& l, std::int64_t line, Complex* x) {
   const std::int64_t o = line / l.inner,
                      base = o / l.group * l.in_outer + o % l.group * l.in_step + line % l.inner;
+  Poller poller(run);
   for (std::int64_t j = 0; j < l.given; ++j) {
+    poller.CountOrThrow(kOperations);
     const std::int64_t at = (base + j * l.in_stride) * l.in_parts;
     x[j].re = static_cast<double>(run.Load<T>(0, at));
     x[j].im = l.in_parts == 2 ? static_cast<double>(run.Load<T>(0, at + 1)) : 0;
@@ -54,7 +60,9 @@ template <typename T>
 void StoreLine(const RunContext& run, const Lines& l, std::int64_t line, const Complex* y) {
   const std::int64_t base = line / l.inner * l.bins * l.inner + line % l.inner;
   const double scale = l.inverse ? 1 / static_cast<double>(l.n) : 1;
+  Poller poller(run);
   for (std::int64_t k = 0; k < l.bins; ++k) {
+    poller.CountOrThrow(kOperations);
     const std::int64_t at = (base + k * l.inner) * l.out_parts;
     run.Store<T>(0, at, static_cast<T>(y[k].re * scale));
     if (l.out_parts == 2) run.Store<T>(0, at + 1, static_cast<T>(y[k].im * scale));
@@ -122,7 +130,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   for (std::int64_t line = first; line < last; ++line) {
     DispatchDType<kFloats>(run.dtype(0),
                            [&](auto type) { LoadLine<decltype(type)>(run, l, line, x); });
-    bound.plan().Run(x, l.inverse, x + l.n);
+    bound.plan().Run(x, l.inverse, x + l.n, StopCheckOf(run));
     DispatchDType<kFloats>(run.dtype(0),
                            [&](auto type) { StoreLine<decltype(type)>(run, l, line, x); });
   }

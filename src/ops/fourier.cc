@@ -1,9 +1,12 @@
 #include "ops/fourier.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+
+#include "kernels/long_rows.h"
 
 namespace npurt::ops {
 namespace {
@@ -34,11 +37,17 @@ std::int64_t PassLength(std::int64_t n) {
 Complex Conjugate(Complex a) { return {a.re, -a.im}; }
 Complex TimesMinusI(Complex a) { return {a.im, -a.re}; }
 
+// A part of one pass: numbers [j, j_end) of the first m of a line, of lines [q, q_end).
+struct Part {
+  std::int64_t j, j_end, q, q_end;
+};
+
 // One pass: lines of n = p * m at stride s become p times as many lines of m at stride s * p.
-void Pass2(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const Complex* roots) {
-  for (std::int64_t j = 0; j < m; ++j) {
+void Pass2(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const Complex* roots,
+           const Part& part) {
+  for (std::int64_t j = part.j; j < part.j_end; ++j) {
     const Complex w = roots[j * s];
-    for (std::int64_t q = 0; q < s; ++q) {
+    for (std::int64_t q = part.q; q < part.q_end; ++q) {
       const Complex a = x[q + s * j], b = x[q + s * (j + m)];
       y[q + s * 2 * j] = a + b;
       y[q + s * (2 * j + 1)] = (a - b) * w;
@@ -46,10 +55,11 @@ void Pass2(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const C
   }
 }
 
-void Pass4(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const Complex* roots) {
-  for (std::int64_t j = 0; j < m; ++j) {
+void Pass4(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const Complex* roots,
+           const Part& part) {
+  for (std::int64_t j = part.j; j < part.j_end; ++j) {
     const Complex w1 = roots[j * s], w2 = roots[2 * j * s], w3 = roots[3 * j * s];
-    for (std::int64_t q = 0; q < s; ++q) {
+    for (std::int64_t q = part.q; q < part.q_end; ++q) {
       const Complex a = x[q + s * j], b = x[q + s * (j + m)], c = x[q + s * (j + 2 * m)],
                     d = x[q + s * (j + 3 * m)];
       const Complex even = a + c, odd = b + d, left = a - c, right = TimesMinusI(b - d);
@@ -63,12 +73,12 @@ void Pass4(const Complex* x, Complex* y, std::int64_t m, std::int64_t s, const C
 }
 
 void PassAny(const Complex* x, Complex* y, std::int64_t p, std::int64_t m, std::int64_t s,
-             const Complex* roots) {
+             const Complex* roots, const Part& part) {
   const std::int64_t turn = m * s;  // roots[turn] is the p-th root of one
-  for (std::int64_t j = 0; j < m; ++j)
+  for (std::int64_t j = part.j; j < part.j_end; ++j)
     for (std::int64_t k = 0; k < p; ++k) {
       const Complex w = roots[k * j * s];
-      for (std::int64_t q = 0; q < s; ++q) {
+      for (std::int64_t q = part.q; q < part.q_end; ++q) {
         Complex sum = x[q + s * j];
         for (std::int64_t i = 1, step = k; i < p; ++i, step += k) {
           if (step >= p) step -= p;
@@ -129,52 +139,65 @@ FourierPlan* FourierPlan::Make(std::int64_t n, void* memory) {
     filter[j] = Conjugate(chirp[j]);
     if (j > 0) filter[length - j] = filter[j];
   }
-  plan->Passes(filter, filter + length);
+  plan->Passes(filter, filter + length, {});
   return plan;
 }
 
-void FourierPlan::Passes(Complex* line, Complex* other) const {
+void FourierPlan::Passes(Complex* line, Complex* other, kernels::StopCheck stop) const {
+  constexpr std::int64_t kPart = 1 << 15;  // numbers of a part, times the factor
   Complex *x = line, *y = other;
   std::int64_t n = length_, s = 1;
   while (n > 1) {
     const std::int64_t p = SmallestFactor(n), m = n / p;
-    if (p == 4)
-      Pass4(x, y, m, s, roots());
-    else if (p == 2)
-      Pass2(x, y, m, s, roots());
-    else
-      PassAny(x, y, p, m, s, roots());
+    kernels::ForPieces(
+        m, std::max<std::int64_t>(kPart / s, 1), stop, [&](std::int64_t j, std::int64_t numbers) {
+          kernels::ForPieces(s, kPart, stop, [&](std::int64_t q, std::int64_t lines) {
+            const Part part = {j, j + numbers, q, q + lines};
+            if (p == 4)
+              Pass4(x, y, m, s, roots(), part);
+            else if (p == 2)
+              Pass2(x, y, m, s, roots(), part);
+            else
+              PassAny(x, y, p, m, s, roots(), part);
+          });
+        });
     std::swap(x, y);
     n = m;
     s *= p;
   }
-  if (x != line)
-    std::memcpy(static_cast<void*>(line), x, static_cast<std::size_t>(length_) * sizeof(Complex));
+  if (x == line) return;
+  kernels::ForPieces(length_, kernels::kPiece, stop, [&](std::int64_t first, std::int64_t count) {
+    std::memcpy(static_cast<void*>(line + first), x + first,
+                static_cast<std::size_t>(count) * sizeof(Complex));
+  });
 }
 
-void FourierPlan::Run(Complex* line, bool inverse, void* scratch) const {
+void FourierPlan::Run(Complex* line, bool inverse, void* scratch, kernels::StopCheck stop) const {
   auto* work = static_cast<Complex*>(scratch);
+  const auto each = [stop](std::int64_t n, auto&& f) {
+    kernels::ForPieces(n, kernels::kPiece, stop, [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t j = first; j < first + count; ++j) f(j);
+    });
+  };
   // The inverse is the conjugate of the transform of the conjugate.
-  if (inverse)
-    for (std::int64_t j = 0; j < n_; ++j) line[j] = Conjugate(line[j]);
+  if (inverse) each(n_, [&](std::int64_t j) { line[j] = Conjugate(line[j]); });
   if (length_ == n_) {
-    Passes(line, work);
+    Passes(line, work, stop);
   } else {
     const Complex *chirp = roots() + length_, *filter = chirp + n_;
     Complex* other = work + length_;
-    for (std::int64_t j = 0; j < n_; ++j) work[j] = line[j] * chirp[j];
-    for (std::int64_t j = n_; j < length_; ++j) work[j] = {0, 0};
-    Passes(work, other);
-    for (std::int64_t j = 0; j < length_; ++j) work[j] = Conjugate(work[j] * filter[j]);
-    Passes(work, other);
+    each(n_, [&](std::int64_t j) { work[j] = line[j] * chirp[j]; });
+    each(length_ - n_, [&](std::int64_t j) { work[n_ + j] = {0, 0}; });
+    Passes(work, other, stop);
+    each(length_, [&](std::int64_t j) { work[j] = Conjugate(work[j] * filter[j]); });
+    Passes(work, other, stop);
     const double scale = 1 / static_cast<double>(length_);
-    for (std::int64_t j = 0; j < n_; ++j) {
+    each(n_, [&](std::int64_t j) {
       const Complex y = Conjugate(work[j]) * chirp[j];
       line[j] = {y.re * scale, y.im * scale};
-    }
+    });
   }
-  if (inverse)
-    for (std::int64_t j = 0; j < n_; ++j) line[j] = Conjugate(line[j]);
+  if (inverse) each(n_, [&](std::int64_t j) { line[j] = Conjugate(line[j]); });
 }
 
 }  // namespace npurt::ops

@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/stop_check.h"
+
 namespace npurt::ops {
 
 struct Complex {
@@ -41,10 +43,10 @@ class FourierPlan {
   static std::size_t ScratchBytes(std::int64_t n);
 
   // Transforms `line` in place; nothing is divided. `inverse` takes e^(+2 pi i jk / n).
-  void Run(Complex* line, bool inverse, void* scratch) const;
+  void Run(Complex* line, bool inverse, void* scratch, kernels::StopCheck stop = {}) const;
 
  private:
-  void Passes(Complex* line, Complex* other) const;
+  void Passes(Complex* line, Complex* other, kernels::StopCheck stop) const;
 
   std::int64_t n_;       // of the line
   std::int64_t length_;  // of the passes: n, or the power of two that holds Bluestein's convolution

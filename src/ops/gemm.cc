@@ -5,6 +5,7 @@
 #include "base/checked_math.h"
 #include "ops/epilogue.h"
 #include "ops/op_def.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::gemm {
 namespace {
@@ -216,6 +217,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
       call.epilogue.residual_stride = bound->problem.n;
       break;
   }
+  call.stop = StopCheckOf(run);
   kernels::RunGemmTile(call, tile, scratch);
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include "kernels/norm/norm.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::group_norm {
 namespace {
@@ -99,7 +100,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
       run.in<float>(0), run.in<float>(1), run.in<float>(2), run.out<float>(0), s.channels,
       s.groups,         s.spatial,        run.attributes().Float("epsilon", 1e-5f)};
   kernels::RunGroupNormTile(*run.prepared<State>()->rows, *run.bound<kernels::NormPlan>(), args,
-                            tile);
+                            tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/norm/norm.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::layer_norm {
 namespace {
@@ -139,7 +140,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
   args.epsilon = run.attributes().Float("epsilon", 1e-5f);
   args.rms = kRms;
   kernels::RunLayerNormTile(*run.prepared<State>()->rows, *run.bound<kernels::NormPlan>(), args,
-                            tile);
+                            tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

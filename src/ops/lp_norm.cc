@@ -7,6 +7,7 @@
 #include "kernels/reduce/reduce.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::lp_norm {
 namespace {
@@ -72,16 +73,15 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
   const auto& plan = *run.bound<kernels::NormPlan>();
   const bool squares = run.attributes().Int("p", 2) == 2;
   const kernels::Fold fold = squares ? kernels::Fold::kSumSquares : kernels::Fold::kSumAbs;
-  const std::size_t n = static_cast<std::size_t>(plan.n);
   const std::int64_t first = tile * plan.lines_per_tile;
   const std::int64_t last = std::min(plan.lines, first + plan.lines_per_tile);
   for (std::int64_t line = first; line < last; ++line) {
     const float* in = run.in<float>(0) + line * plan.n;
     double norm = 0;
-    state.folds->row[static_cast<int>(fold)](in, n, nullptr, &norm);
+    kernels::FoldRow(*state.folds, fold, in, plan.n, nullptr, &norm, StopCheckOf(run));
     if (squares) norm = std::sqrt(norm);
-    state.rows->affine(in, run.out<float>(0) + line * plan.n, n, 0,
-                       norm == 0 ? 0.0f : static_cast<float>(1 / norm), 0);
+    kernels::Affine(*state.rows, in, run.out<float>(0) + line * plan.n, plan.n, 0,
+                    norm == 0 ? 0.0f : static_cast<float>(1 / norm), 0, StopCheckOf(run));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/epilogue.h"
 #include "ops/op_def.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::matmul {
 namespace {
@@ -232,6 +233,7 @@ absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
     call.epilogue.residual_stride = bound->problem.n;
     call.residual_batch_stride = bound->problem.m * bound->problem.n;
   }
+  call.stop = StopCheckOf(run);
   kernels::RunGemmTile(call, tile, scratch);
   return absl::OkStatus();
 }

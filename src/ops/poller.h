@@ -10,8 +10,18 @@
 #include <utility>
 
 #include "base/run_context.h"
+#include "kernels/stop_check.h"
 
 namespace npurt::ops {
+
+// For the loops around kernels.
+inline kernels::StopCheck StopCheckOf(const RunContext& run) {
+  const auto poll = [](const void* of) {
+    absl::Status status = static_cast<const RunContext*>(of)->Poll();
+    if (__builtin_expect(!status.ok(), 0)) throw RunStopped{std::move(status)};
+  };
+  return {poll, &run};
+}
 
 class Poller {
  public:

@@ -7,6 +7,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/around_axis.h"
 #include "ops/epilogue.h"
+#include "ops/poller.h"
 #include "ops/recurrent.h"
 
 namespace npurt::ops::recurrent {
@@ -287,7 +288,7 @@ class Walk {
                 const float* a, const Part& part, float* c, const kernels::Epilogue& epilogue) {
     const kernels::GemmCall call{
         &problem, &tiling,  a, state_.packed.as<float>() + part.offset + direction_ * part.floats,
-        c,        epilogue, 0};
+        c,        epilogue, 0, StopCheckOf(run_)};
     for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
       kernels::RunGemmTile(call, tile, gemm_scratch_);
   }

@@ -9,6 +9,7 @@
 #include "kernels/elementwise/scalar.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::reduce {
 namespace {
@@ -268,7 +269,7 @@ absl::Status Bind(BindContext& context) {
 
 absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
   kernels::RunReduceTile(*run.prepared<State>()->rows, *run.bound<kernels::ReducePlan>(),
-                         run.in<float>(0), run.out<float>(0), tile);
+                         run.in<float>(0), run.out<float>(0), tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

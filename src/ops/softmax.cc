@@ -5,6 +5,7 @@
 #include "kernels/softmax/softmax.h"
 #include "ops/around_axis.h"
 #include "ops/move.h"
+#include "ops/poller.h"
 
 namespace npurt::ops::softmax {
 namespace {
@@ -62,12 +63,14 @@ absl::Status ReferenceHardmax(const RunContext& run, std::int64_t, void*) {
 
 struct State final : Prepared {
   const kernels::SoftmaxKernel* rows = nullptr;
+  const kernels::ReduceKernel* folds = nullptr;
 };
 
 absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   if (context.type(0).dtype != DType::kF32) return nullptr;
   auto state = std::make_unique<State>();
   state->rows = &kernels::SelectSoftmax(KernelIsa(context));
+  state->folds = &kernels::SelectReduce(KernelIsa(context));
   state->kernel = state->rows->name;
   return state;
 }
@@ -83,8 +86,9 @@ absl::Status Bind(BindContext& context) {
 
 template <bool kLog>
 absl::Status Run(const RunContext& run, std::int64_t tile, void*) {
-  kernels::RunSoftmaxTile(*run.prepared<State>()->rows, *run.bound<kernels::SoftmaxPlan>(),
-                          run.in<float>(0), run.out<float>(0), kLog, tile);
+  const State& state = *run.prepared<State>();
+  kernels::RunSoftmaxTile(*state.rows, *state.folds, *run.bound<kernels::SoftmaxPlan>(),
+                          run.in<float>(0), run.out<float>(0), kLog, tile, StopCheckOf(run));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 // index comes first. NaN counts as larger than every number.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "ops/move.h"
@@ -61,8 +62,10 @@ struct Reference {
     }
     const std::int64_t outer = ProductOf(in, 0, axis);
     const std::int64_t inner = ProductOf(in, axis + 1, run.input(0).rank);
-    std::vector<T> row(static_cast<std::size_t>(dim));
-    std::vector<std::int64_t> order(row.size());
+    // Not vectors, which write zeros first, all of a long row at a time.
+    const auto row = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(dim));
+    const auto order = std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(dim));
+    std::int64_t *const begin = order.get(), *const middle = begin + k, *const end = begin + dim;
     Poller poller(run);
     const auto before = [&](std::int64_t i, std::int64_t j) {
       poller.CountOrThrow(Poller::kComparison);
@@ -81,12 +84,11 @@ struct Reference {
           row[static_cast<std::size_t>(d)] = run.Load<T>(0, (o * dim + d) * inner + i);
           order[static_cast<std::size_t>(d)] = d;
         }
-        const auto middle = order.begin() + k;
-        if (k < dim) std::nth_element(order.begin(), middle, order.end(), before);
+        if (k < dim) std::nth_element(begin, middle, end, before);
         if (sorted)
-          std::sort(order.begin(), middle, before);
+          std::sort(begin, middle, before);
         else
-          std::sort(order.begin(), middle, in_place);  // any order will do; this one is the same everywhere
+          std::sort(begin, middle, in_place);  // any order will do; this one is the same everywhere
         for (std::int64_t d = 0; d < k; ++d) {
           const std::int64_t to = (o * k + d) * inner + i;
           const std::int64_t from = order[static_cast<std::size_t>(d)];

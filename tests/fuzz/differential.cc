@@ -17,38 +17,30 @@ using graph::kNone;
 using graph::NodeId;
 using graph::ValueId;
 
-constexpr double kSlack = 32;  // of a noise that was found by a few tries
-
-DType TypeOfElements(const Value& value) {
-  if (value.is_tensor()) return value.tensor().dtype();
-  if (value.kind() == ValueKind::kSequence && !value.items().empty())
-    return TypeOfElements(value.items()[0]);
-  return DType::kUndefined;
-}
-
-std::string Compared(const Case& made, const std::vector<Value>& want,
-                     const absl::StatusOr<std::vector<Value>>& got) {
+// `counts` null: nobody asks.
+std::string Compared(const Case& made, const absl::StatusOr<std::vector<Value>>& got,
+                     Counts* counts) {
   if (!got.ok()) return absl::StrCat("fails: ", got.status().ToString());
-  for (std::size_t o = 0; o < want.size(); ++o) {
+  for (std::size_t o = 0; o < got->size(); ++o) {
     const ValueId id = made.graph->outputs()[o];
-    const double roundoff = made.noise[id] == 0 ? 0 : RoundoffOf(TypeOfElements(want[o]));
-    const std::string difference =
-        ops::Difference((*got)[o], want[o], kSlack * roundoff, kSlack * made.noise[id]);
-    if (!difference.empty())
-      return absl::StrCat("output ", made.graph->output_names()[o], ": ", difference,
-                          ", may be off by ", kSlack * made.noise[id]);
+    const Value& want = made.values[id];
+    const double bound = made.noise[id], distance = Distance((*got)[o], want);
+    if (!(distance <= bound))
+      return absl::StrCat("output ", made.graph->output_names()[o], ": ",
+                          ops::Difference((*got)[o], want, 0, bound), ", may be off by ", bound);
+    if (counts == nullptr) continue;
+    ++(bound == 0 ? counts->exact
+                  : (bound <= kTight * (1 + LargestOf(want)) ? counts->tight : counts->loose));
+    if (bound > 0) counts->furthest = std::max(counts->furthest, distance / bound);
   }
   return "";
 }
 
-std::string ComparedWithReference(const Case& made, const Settings& settings) {
-  const auto want = RunCase(made, {{"device", "reference"}});
-  if (!want.ok()) return absl::StrCat("the reference fails: ", want.status().ToString());
-  std::vector<Value> known;
-  for (const ValueId id : made.graph->outputs()) known.push_back(made.values[id]);
-  const std::string differs = Compared(made, known, want);
+// Both devices against what the references gave one by one.
+std::string ComparedWithReference(const Case& made, const Settings& settings, Counts* counts) {
+  const std::string differs = Compared(made, RunCase(made, {{"device", "reference"}}), nullptr);
   if (!differs.empty()) return absl::StrCat("the reference device and its operators: ", differs);
-  return Compared(made, *want, RunCase(made, settings));
+  return Compared(made, RunCase(made, settings), counts);
 }
 
 // The option and value of a promise: same bits on every instruction set.
@@ -81,8 +73,8 @@ std::string ComparedBits(const Case& made, Settings settings) {
   return "";
 }
 
-std::string Problem(const Case& made, const Settings& settings) {
-  const std::string problem = ComparedWithReference(made, settings);
+std::string Problem(const Case& made, const Settings& settings, Counts* counts = nullptr) {
+  const std::string problem = ComparedWithReference(made, settings, counts);
   return problem.empty() && Promises(settings) ? ComparedBits(made, settings) : problem;
 }
 
@@ -200,11 +192,13 @@ absl::StatusOr<std::vector<Value>> RunCase(const Case& made, const Settings& set
   return outputs;
 }
 
-Finding Compare(const Case& made, Choices& choices, int more) {
+Finding Compare(const Case& made, Choices& choices, int more, const Settings& fixed,
+                Counts* counts) {
   std::vector<Settings> all = {{}};
   for (int i = 0; i < more; ++i) all.push_back(RandomSettings(choices));
-  for (const Settings& settings : all) {
-    Finding finding = {settings, Problem(made, settings)};
+  for (Settings& settings : all) {
+    settings.insert(settings.end(), fixed.begin(), fixed.end());
+    Finding finding = {settings, Problem(made, settings, counts)};
     if (!finding.what.empty()) return finding;
   }
   return {};

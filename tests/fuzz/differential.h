@@ -23,9 +23,18 @@ struct Finding {
   Settings settings;
   std::string what;  // empty: the devices agree
 };
+// How strictly outputs of the cpu were compared, and how far the worst that passed went towards its
+// bound.
+inline constexpr double kTight = 1e-4;  // of the largest element
+struct Counts {
+  long long exact = 0, tight = 0, loose = 0;
+  double furthest = 0;
+};
 // Compares the reference device with the cpu under its default options and `more` random ones, and
-// two instruction sets with each other bit by bit where they promise the same.
-Finding Compare(const Case& made, Choices& choices, int more);
+// two instruction sets with each other bit by bit where they promise the same. `fixed` options come
+// on top of all.
+Finding Compare(const Case& made, Choices& choices, int more, const Settings& fixed = {},
+                Counts* counts = nullptr);
 
 // The smallest case found that still goes wrong under these options: nodes become inputs with the
 // values that they computed.

@@ -1,9 +1,10 @@
 // Looks for graphs that the cpu device computes differently from the reference device.
 //
 //   differential [--seconds N] [--seed S] [--count N] [--nodes N] [--only] [--print] [--keep-going]
+//                [--set OPTION=VALUE]...
 //
 // Prints the smallest graph it can make of a finding, and ends with 1. `--only` looks at seed S
-// alone, `--print` shows every graph.
+// alone, `--print` shows every graph, `--set` overrides an option in all sessions of the cpu.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   double seconds = 60;
   unsigned long long seed = 1, count = ~0ULL;
   int nodes = 24, findings = 0;
+  Settings fixed;
   bool keep_going = false, print = false;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
@@ -34,6 +36,9 @@ int main(int argc, char** argv) {
       count = 1;
     } else if (flag == "--print") {
       print = true;
+    } else if (flag == "--set" && more && std::strchr(argv[i + 1], '=') != nullptr) {
+      const std::string text = argv[++i];
+      fixed.emplace_back(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
     } else if (flag == "--keep-going") {
       keep_going = true;
     } else {
@@ -46,13 +51,16 @@ int main(int argc, char** argv) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
            seconds;
   };
-  unsigned long long done = 0, steps = 0;
+  unsigned long long done = 0, steps = 0, furthest_seed = 0;
+  Counts counts;
   for (; done < count && !late(); ++done) {
     Choices choices(seed + done);
     const Case made = MakeCase(choices, nodes);
     steps += static_cast<unsigned long long>(made.graph->node_count());
     if (print) std::printf("%s\n", CaseText(made).c_str());
-    const Finding finding = Compare(made, choices, 3);
+    const double furthest = counts.furthest;
+    const Finding finding = Compare(made, choices, 3, fixed, &counts);
+    if (counts.furthest > furthest) furthest_seed = seed + done;
     if (finding.what.empty()) continue;
     ++findings;
     std::printf("FINDING seed %llu, %s\n%s\n", seed + done, SettingsText(finding.settings).c_str(),
@@ -62,6 +70,10 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     if (!keep_going) break;
   }
-  std::printf("%llu graphs, %llu nodes, %d findings\n", done, steps, findings);
+  std::printf(
+      "%llu graphs, %llu nodes, %d findings; outputs: %lld exact, %lld within %g of the largest "
+      "element, %lld wider; the worst used %.2f of its bound (seed %llu)\n",
+      done, steps, findings, counts.exact, counts.tight, kTight, counts.loose, counts.furthest,
+      furthest_seed);
   return findings == 0 ? 0 : 1;
 }

@@ -45,6 +45,16 @@ class Generator {
     for (int tries = 0; added < count && tries < 8 * count; ++tries) added += AddSomething();
   }
 
+  void AddNodesOf(const std::string& op, int count) {
+    constexpr int kTries = 40;
+    int added = 0;
+    for (int tries = 0; added < count && tries < kTries * count; ++tries) {
+      // What makes other operators' outputs: some operands are no graph's inputs.
+      if (tries % 4 == 3) AddSomething();
+      added += op == "If" ? AddIf() : (op == "Loop" ? AddLoop() : AddOp(op));
+    }
+  }
+
   // A value seen in the graph around.
   ValueId Capture(const graph::Graph& outer, ValueId id, const Value& value, double noise) {
     auto added = made_.graph->AddCapture(outer.value(id).name, outer.value(id).type);
@@ -135,6 +145,10 @@ class Generator {
       std::advance(at, choices_.Below(Samples().size()));
       return at->first;
     }();
+    return AddOp(op);
+  }
+
+  bool AddOp(const std::string& op) {
     const auto found = Samples().find(op);
     if (found == Samples().end()) return false;
     return AddSample(choices_.Of(found->second));
@@ -269,7 +283,6 @@ class Generator {
     if (outer.empty()) return false;
     std::vector<std::shared_ptr<graph::Graph>> branches;
     DType dtype = DType::kUndefined;
-    double most = 0;
     for (int b = 0; b < 2; ++b) {
       Generator inner(choices_, graph().dims(), depth_ + 1);
       inner.CaptureAll(*this, outer);
@@ -278,14 +291,13 @@ class Generator {
           [&](const Value& v) { return v.is_tensor() && (b == 0 || v.tensor().dtype() == dtype); });
       if (result == kNone || !inner.Output(result)) return false;
       dtype = inner.value(result).tensor().dtype();
-      most = std::max(most, inner.noise(result));
       branches.push_back(inner.Take().graph);
     }
     graph::NodeSpec spec;
     spec.op = "If";
     spec.attributes.Set("then_branch", std::shared_ptr<const Subgraph>(branches[0]));
     spec.attributes.Set("else_branch", std::shared_ptr<const Subgraph>(branches[1]));
-    return AddWithBody(std::move(spec), {first}, outer, 1, most);
+    return AddWithBody(std::move(spec), {first}, outer, 1);
   }
 
   bool AddLoop() {
@@ -319,12 +331,10 @@ class Generator {
     if (next == go || scan == go || !inner.Output(go) || !inner.Output(next) ||
         (scans && !inner.Output(scan)))
       return false;
-    const double most = std::max(inner.noise(next), scans ? inner.noise(scan) : 0);
     graph::NodeSpec spec;
     spec.op = "Loop";
     spec.attributes.Set("body", std::shared_ptr<const Subgraph>(inner.Take().graph));
-    return AddWithBody(std::move(spec), {count, Operand(), state}, outer, scans ? 2 : 1,
-                       most * static_cast<double>(4 * turns));
+    return AddWithBody(std::move(spec), {count, Operand(), state}, outer, scans ? 2 : 1);
   }
 
   // Some values for a body to read.
@@ -341,22 +351,21 @@ class Generator {
     for (const ValueId id : ids) Capture(*outer.made_.graph, id, outer.value(id), outer.noise(id));
   }
   bool AddWithBody(graph::NodeSpec spec, std::vector<Operand> operands,
-                   const std::vector<ValueId>& outer, int outputs, double noise) {
+                   const std::vector<ValueId>& outer, int outputs) {
     for (const ValueId id : outer) operands.push_back({id, value(id), false});
     spec.attributes.Set("captures", static_cast<std::int64_t>(outer.size()));
-    return Add(std::move(spec), operands, outputs, noise);
+    return Add(std::move(spec), operands, outputs);
   }
 
   // Adds the node if it can be computed, is not too large and does not make rounding visible.
-  bool Add(graph::NodeSpec spec, const std::vector<Operand>& operands, int outputs,
-           double body_noise = 0) {
+  bool Add(graph::NodeSpec spec, const std::vector<Operand>& operands, int outputs) {
     std::vector<NoisyValue> inputs;
     for (const Operand& operand : operands)
       inputs.push_back({operand.value, operand.id == kNone ? 0 : noise(operand.id)});
     for (int i = 0; i < outputs; ++i) spec.outputs.push_back(Name());
     // What 0 and -1 in a shape mean for no elements is not said.
     if (spec.op == "Reshape" && ElementsOf(operands[0].value) == 0) return false;
-    auto computed = EvaluateWithNoise(spec, inputs, body_noise);
+    auto computed = Evaluate(spec, inputs);
     if (!computed.ok()) return false;
     for (const NoisyValue& output : *computed)
       if (ElementsOf(output.value) > 4 * kMaxElements ||
@@ -392,6 +401,14 @@ Case MakeCase(Choices& choices, int nodes) {
   Generator generator(choices, std::make_shared<DimTable>(), 0);
   generator.AddBaseInputs();
   generator.AddNodes(1 + choices.Below(static_cast<std::size_t>(nodes)));
+  generator.AddOutputs();
+  return generator.Take();
+}
+
+Case MakeCaseOf(const std::string& op, Choices& choices, int nodes) {
+  Generator generator(choices, std::make_shared<DimTable>(), 0);
+  generator.AddBaseInputs();
+  generator.AddNodesOf(op, nodes);
   generator.AddOutputs();
   return generator.Take();
 }

@@ -2,10 +2,9 @@
 //
 // Nodes are made of the samples of the operator laws: the first operand is a value that is there,
 // the others take the shapes and types that go with it. Each node is computed by its reference as
-// it is added, so only nodes that can be computed stay, and everybody knows the answer. The node is
-// computed again from inputs that are moved by as much as rounding may have moved them: how far its
-// outputs move says how exact an answer can be asked for, and a node that turns rounding into
-// another answer (the floor of a sum, the order of nearly equal numbers) is refused.
+// it is added, so only nodes that can be computed stay, and everybody knows the answer and how exact
+// it must be (see noise.h); a node that turns rounding into another answer (the floor of a sum, the
+// order of nearly equal numbers) is refused.
 //
 // Thread safety: values; the samples are made once.
 #ifndef NPURT_TESTS_FUZZ_RANDOM_GRAPH_H_
@@ -41,15 +40,14 @@ struct Case {
   std::shared_ptr<graph::Graph> graph;
   std::vector<Value> inputs;
   std::vector<Value> values;  // by graph::ValueId; kNone: a value of a refused node
-  std::vector<double> noise;  // by graph::ValueId: what rounding may have moved an element by
+  std::vector<double> noise;  // by graph::ValueId: an element may be off by this much
 };
 
 // A graph of at most `nodes` nodes, besides those of branches and loops.
 Case MakeCase(Choices& choices, int nodes);
 
-// Computes a node by its reference; If and Loop turn by turn. `inputs` has kNone for absent ones.
-absl::StatusOr<std::vector<Value>> Evaluate(const graph::NodeSpec& spec,
-                                            const std::vector<Value>& inputs);
+// A graph with so many nodes of one operator, or fewer if it takes too many tries, and some others.
+Case MakeCaseOf(const std::string& op, Choices& choices, int nodes);
 
 ValueType TypeOf(const Value& value);
 

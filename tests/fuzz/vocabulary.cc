@@ -25,8 +25,8 @@ const std::map<std::string, std::vector<ops::Sample>>& Samples() {
         continue;
       bool fits = true;
       for (const Value& v : sample.inputs)
-        fits &= ElementsOf(v) <= kMaxElements && v.kind() != ValueKind::kMap &&
-                v.kind() != ValueKind::kOptional;
+        fits &= ElementsOf(v) <= kMaxElements &&
+                (v.kind() != ValueKind::kOptional || !v.items().empty());  // empty: of no type
       if (fits) (*by_op)[sample.op].push_back(std::move(sample));
     }
     return by_op;

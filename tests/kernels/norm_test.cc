@@ -64,7 +64,7 @@ TEST_P(NormCheck, MomentsSurviveALargeMean) {
   GuardedBuffer<float> in(5001);
   Fill(&in, 9999, 10001);
   double mean, variance, m = 0, v = 0;
-  kernel.moments(in.data(), in.size(), &mean, &variance);
+  Moments(kernel, in.data(), static_cast<std::int64_t>(in.size()), &mean, &variance);
   for (float x : in) m += static_cast<double>(x);
   m /= 5001;
   for (float x : in) v += (static_cast<double>(x) - m) * (static_cast<double>(x) - m);
@@ -145,6 +145,33 @@ TEST_P(NormCheck, GroupNormMatchesPlainLoops) {
 INSTANTIATE_TEST_SUITE_P(Norm, NormCheck,
                          ::testing::ValuesIn(kNormKernels, kNormKernels + kNormKernelCount),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Rows that are walked in pieces, to be stopped between them, against one piece of two rows.
+TEST(NormPlanTest, ALongRowIsTheSameAsInOnePiece) {
+  const NormKernel& kernel = SelectNorm(DetectedIsa());
+  constexpr std::int64_t kN = 700001;
+  std::vector<float> in(kN), gamma(kN), beta(kN), out(kN), want(kN);
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(-2, 3);
+  for (auto* all : {&in, &gamma, &beta})
+    for (float& x : *all) x = uniform(random);
+  for (bool rms : {false, true}) {
+    float mean = 0, inv_std = 0, want_mean = 0, want_inv_std = 0;
+    LayerNormArgs args = {in.data(), gamma.data(), beta.data(), want.data(), &want_mean,
+                          &want_inv_std, 1, kN, 1e-5f, rms};
+    kernel.layer(args);
+    args.out = out.data();
+    args.mean = &mean;
+    args.inv_std = &inv_std;
+    int asked = 0;
+    const auto ask = [](const void* count) { ++*static_cast<int*>(const_cast<void*>(count)); };
+    RunLayerNormTile(kernel, PlanNorm(1, kN), args, 0, {ask, &asked});
+    EXPECT_GE(asked, 4);
+    EXPECT_NEAR(mean, want_mean, 1e-6);
+    EXPECT_NEAR(inv_std, want_inv_std, 1e-6);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], want[i], 1e-5) << i;
+  }
+}
 
 }  // namespace
 }  // namespace npurt::kernels

@@ -83,10 +83,40 @@ TEST(SoftmaxPlanTest, TilesCoverEveryLineOnce) {
     const SoftmaxPlan plan = PlanSoftmax(outer, n, inner);
     std::vector<float> in(static_cast<std::size_t>(outer * n * inner), 1.0f), out(in.size(), -1.0f);
     for (std::int64_t t = plan.tiles - 1; t >= 0; --t)
-      RunSoftmaxTile(SelectSoftmax(DetectedIsa()), plan, in.data(), out.data(), false, t);
+      RunSoftmaxTile(SelectSoftmax(DetectedIsa()), SelectReduce(DetectedIsa()), plan, in.data(), out.data(), false, t);
     for (float x : out) ASSERT_NEAR(x, 1.0 / n, 1e-6);
   }
   EXPECT_EQ(PlanSoftmax(0, 5, 1).tiles, 0);
+}
+
+// Lines that are walked in pieces, to be stopped between them.
+TEST(SoftmaxPlanTest, LongLinesAreRightAndAskWhetherToStop) {
+  const IsaSet all = DetectedIsa();
+  for (const IsaSet allowed : {isa::kGeneric, all & isa::kAvx2, all})
+    for (auto [n, inner] : {std::pair<int, int>{700001, 1}, {66000, 19}})
+      for (bool log : {false, true}) {
+        const SoftmaxPlan plan = PlanSoftmax(1, n, inner);
+        std::vector<float> in(static_cast<std::size_t>(n * inner)), out(in.size());
+        std::mt19937 random(5);
+        std::uniform_real_distribution<float> uniform(-9, 9);
+        for (float& x : in) x = uniform(random);
+        int asked = 0;
+        const auto ask = [](const void* count) { ++*static_cast<int*>(const_cast<void*>(count)); };
+        for (std::int64_t t = 0; t < plan.tiles; ++t)
+          RunSoftmaxTile(SelectSoftmax(allowed), SelectReduce(allowed), plan, in.data(),
+                         out.data(), log, t, {ask, &asked});
+        EXPECT_GE(asked, 6);
+        std::vector<double> want(static_cast<std::size_t>(n));
+        for (int c = 0; c < inner; ++c) {
+          Want(in.data() + c, want.data(), want.size(), static_cast<std::size_t>(inner), log);
+          for (int i = 0; i < n; i += 61) {
+            const double right = want[static_cast<std::size_t>(i)];
+            ASSERT_NEAR(out[static_cast<std::size_t>(i * inner + c)], right,
+                        1e-5 * std::fabs(right))
+                << i << " of column " << c;
+          }
+        }
+      }
 }
 
 }  // namespace

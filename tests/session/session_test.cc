@@ -232,6 +232,17 @@ TEST(SessionTest, BoundOutputsAreWrittenInPlace) {
   EXPECT_EQ(run->Output(0)->tensor().data(), out.data());
 }
 
+TEST(SessionTest, AShapeWithoutElementsMayHaveLargeDimensions) {
+  const auto session = NewSession();
+  GraphBuilder b;
+  constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+  b.Output(b.Node("Relu", {b.Input("x", DType::kF32, {-1, kLarge, 0, 3})}, "y"));
+  ASSERT_TRUE(session->AddGraph(b.Take(), "", {}).ok());
+  const auto y = RunOnce(session, 0, *Tensor::Create(DType::kF32, {kLarge, kLarge, 0, 3}));
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->dims(), (Dims{kLarge, kLarge, 0, 3}));
+}
+
 TEST(SessionTest, AWrongShapeIsNamedWithBothShapes) {
   const auto session = NewSession();
   ASSERT_TRUE(session->AddGraph(Dense(), "", {}).ok());

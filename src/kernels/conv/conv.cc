@@ -7,6 +7,7 @@
 
 #include "base/checked_math.h"
 #include "kernels/conv/gather.h"
+#include "kernels/long_rows.h"
 
 namespace npurt::kernels {
 namespace {
@@ -284,6 +285,7 @@ void RunConvTile(const ConvCall& call, std::int64_t tile, void* scratch) {
                                     : call.epilogue.residual + (out - call.out) + first;
   epilogue.residual_stride = out_plane;
 
+  StopMeter meter(call.stop, kProducts);
   const std::int64_t blocks = std::max<std::int64_t>(CeilDiv(f.k, t.k_block), 1);
   for (std::int64_t k = 0; k < blocks; ++k) {  // a phase without taps still has its epilogue
     const std::int64_t k0 = k * t.k_block;
@@ -309,6 +311,7 @@ void RunConvTile(const ConvCall& call, std::int64_t tile, void* scratch) {
         }
         kernel.run(args);
       }
+      meter.Count(args.k * rows * nr);
     }
   }
   if (p.transposed) ScatterPhase(p, f, result, result_stride, rows, first, pixels, out);

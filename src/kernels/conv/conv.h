@@ -74,6 +74,7 @@ struct ConvCall {
   // row_bias has one value per output channel of all groups. residual has the shape of the output
   // (its stride is not read; not for transposed ones). No column_bias.
   Epilogue epilogue;
+  StopCheck stop = {};
 };
 
 // Computes tile `tile` of 0 … tiles-1.

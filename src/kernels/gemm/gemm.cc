@@ -7,6 +7,7 @@
 
 #include "base/checked_math.h"
 #include "base/cpu_isa.h"
+#include "kernels/long_rows.h"
 
 namespace npurt::kernels {
 
@@ -150,8 +151,8 @@ GemmTiling PlanGemm(const GemmProblem& p, const GemmKernel& kernel) {
       rows = std::max(least_rows, rows / 2);
     }
   }
-  // Sums over very many products: a run is asked to stop between tiles only, so that a tile must not
-  // take more than some milliseconds, even if it is slower then.
+  // Sums over very many products: tiles are what threads share, so that one must not take more than
+  // some milliseconds, even if it is slower then.
   constexpr double kMostFlops = 2e8;
   while (!thin && (rows > mr || cols > nr) &&
          flops_per_element * static_cast<double>(rows) * static_cast<double>(cols) > kMostFlops) {
@@ -171,7 +172,9 @@ GemmTiling PlanGemm(const GemmProblem& p, const GemmKernel& kernel) {
   // With few rows a packed panel is read once from end to end, as memory likes it.
   t.panel_outermost = p.packed_b && t.tile_rows <= 4 * mr;
   std::int64_t k_most = kernel.kc;
-  if (t.panel_outermost && t.tile_rows <= mr) k_most = std::max<std::int64_t>(p.k, 1);
+  constexpr std::int64_t kLongestPanel = 1 << 16;  // between two looks at whether to stop
+  if (t.panel_outermost && t.tile_rows <= mr)
+    k_most = std::clamp<std::int64_t>(p.k, 1, kLongestPanel);
   // Few rows of an unpacked B: every byte of B is read once, so the way it is read decides. Short
   // blocks across wide tiles read a few rows side by side, each from left to right.
   if (thin_b) k_most = p.m <= 2 ? 16 : 32;
@@ -226,6 +229,7 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
   const GemmTiling& tiling = *t.call.tiling;
   const GemmKernel& kernel = *tiling.kernel;
   GemmArgs args;
+  const float* next = nullptr;
   args.k = block.k_count;
   args.first = block.k == 0;
   args.last = block.k + block.k_count == p.k;
@@ -239,6 +243,8 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
     args.b = t.b + (t.col + col) * p.k + block.k * kernel.tile_n;
     args.b_stride = kernel.tile_n;
     args.b_is_panel = true;
+    // The same block of the next panel, fetched while the first rows are multiplied by this one.
+    if (col + kernel.tile_n < t.cols) next = args.b + p.k * kernel.tile_n;
   } else {
     args.b = t.b + block.k * p.b_k_stride + t.col + col;
     args.b_stride = p.b_k_stride;
@@ -263,6 +269,7 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
     }
     args.c = t.c + row * p.n + col;
     if (args.last) epilogue = Shifted(t.epilogue, row, col);
+    args.prefetch = PartToPrefetch(kernel, next, block.k_count, row / kernel.tile_m);
     kernel.run(args);
   }
 }
@@ -302,10 +309,15 @@ void RunGemmTile(const GemmCall& call, std::int64_t tile, void* scratch) {
       RunPanel(t, {0, 0, t.a, t.b}, col);
     return;
   }
+  StopMeter meter(call.stop, kProducts);
+  const auto run_panel = [&](const Block& block, std::int64_t col) {
+    RunPanel(t, block, col);
+    meter.Count(block.k_count * t.rows * kernel.tile_n);
+  };
   if (tiling.panel_outermost && !tiling.pack_a) {
     for (std::int64_t col = 0; col < t.cols; col += kernel.tile_n)
       for (std::int64_t k = 0; k < p.k; k += tiling.k_block)
-        RunPanel(t, {k, std::min(tiling.k_block, p.k - k), nullptr, nullptr}, col);
+        run_panel({k, std::min(tiling.k_block, p.k - k), nullptr, nullptr}, col);
     return;
   }
   float* const packed_b = static_cast<float*>(scratch);
@@ -321,7 +333,7 @@ void RunGemmTile(const GemmCall& call, std::int64_t tile, void* scratch) {
       PackA(kernel, t.rows, count, t.a + t.row * p.a_row_stride + k * p.a_k_stride, p.a_row_stride,
             p.a_k_stride, 1.0f, packed_a);
     for (std::int64_t col = 0; col < t.cols; col += kernel.tile_n)
-      RunPanel(t, {k, count, packed_a, packed_b}, col);
+      run_panel({k, count, packed_a, packed_b}, col);
   }
 }
 

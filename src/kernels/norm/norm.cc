@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/cpu_isa.h"
+#include "kernels/long_rows.h"
 
 namespace npurt::kernels {
 namespace {
@@ -17,12 +18,60 @@ float At(const float* values, std::int64_t i) {
   return value;
 }
 
+double LongSum(const NormKernel& kernel, const float* in, std::int64_t n, float shift,
+               bool squares, StopCheck check) {
+  double sum = 0;
+  ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
+    kernel.sum(in + first, static_cast<std::size_t>(count), shift, squares, &sum);
+  });
+  return sum;
+}
+
+// What `layer` does with a row that is too long to be done at once.
+void LongLayerNorm(const NormKernel& kernel, const LayerNormArgs& args, StopCheck check) {
+  const std::int64_t n = static_cast<std::int64_t>(args.n);
+  const double count = static_cast<double>(n);
+  const float mean =
+      args.rms ? 0.0f : static_cast<float>(LongSum(kernel, args.in, n, 0, false, check) / count);
+  const double variance = LongSum(kernel, args.in, n, mean, true, check) / count;
+  const float inv_std = 1 / std::sqrt(static_cast<float>(variance) + args.epsilon);
+  ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t length) {
+    LayerNormArgs piece = args;
+    piece.n = static_cast<std::size_t>(length);
+    piece.in += first;
+    piece.out += first;
+    if (piece.gamma != nullptr) piece.gamma += first;
+    if (piece.beta != nullptr) piece.beta += first;
+    kernel.normalize(piece, mean, inv_std);
+  });
+  if (args.mean != nullptr) std::memcpy(args.mean, &mean, sizeof mean);
+  if (args.inv_std != nullptr) std::memcpy(args.inv_std, &inv_std, sizeof inv_std);
+}
+
 }  // namespace
+
+void Moments(const NormKernel& kernel, const float* in, std::int64_t n, double* mean,
+                 double* variance, StopCheck check) {
+  const double count = static_cast<double>(n);
+  *mean = LongSum(kernel, in, n, 0, false, check) / count;
+  // The float next to the mean is as good a point to measure from: its offset is taken off again.
+  const float near = static_cast<float>(*mean);
+  const double offset = *mean - static_cast<double>(near);
+  *variance = LongSum(kernel, in, n, near, true, check) / count - offset * offset;
+  *variance = std::max(*variance, 0.0);
+}
+
+void Affine(const NormKernel& kernel, const float* in, float* out, std::int64_t n,
+                float center, float scale, float shift, StopCheck check) {
+  ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
+    kernel.affine(in + first, out + first, static_cast<std::size_t>(count), center, scale, shift);
+  });
+}
 
 const NormKernel kNormKernels[] = {
 #define NPURT_NORM(isa_set, set)                                                          \
-  {"norm_f32_" #set,       isa_set,                layer_norm_f32_##set, moments_f32_##set, \
-   affine_f32_##set, affine_rows_f32_##set, lrn_f32_##set},
+  {"norm_f32_" #set, isa_set,          layer_norm_f32_##set,  normalize_f32_##set, \
+   sum_f32_##set,    affine_f32_##set, affine_rows_f32_##set, lrn_f32_##set},
 #include "kernels/norm/norm.inc"
 #undef NPURT_NORM
 };
@@ -47,7 +96,7 @@ NormPlan PlanNorm(std::int64_t lines, std::int64_t n) {
 }
 
 void RunLayerNormTile(const NormKernel& kernel, const NormPlan& plan, const LayerNormArgs& args,
-                      std::int64_t tile) {
+                      std::int64_t tile, StopCheck check) {
   const std::int64_t first = tile * plan.lines_per_tile;
   LayerNormArgs part = args;
   part.rows = static_cast<std::size_t>(std::min(plan.lines_per_tile, plan.lines - first));
@@ -56,6 +105,8 @@ void RunLayerNormTile(const NormKernel& kernel, const NormPlan& plan, const Laye
   part.out += first * plan.n;
   if (part.mean != nullptr) part.mean += first;
   if (part.inv_std != nullptr) part.inv_std += first;
+  // More than one row in a tile are short ones.
+  if (plan.n > kPiece) return LongLayerNorm(kernel, part, check);
   kernel.layer(part);
 }
 
@@ -69,7 +120,8 @@ ChannelAffinePlan PlanChannelAffine(std::int64_t batch, std::int64_t channels,
 }
 
 void RunChannelAffineTile(const NormKernel& kernel, const ChannelAffinePlan& plan, const float* in,
-                          const float* scale, const float* shift, float* out, std::int64_t tile) {
+                          const float* scale, const float* shift, float* out, std::int64_t tile,
+                          StopCheck check) {
   const std::int64_t n = plan.norm.n;
   const std::int64_t first = tile * plan.norm.lines_per_tile;
   const std::int64_t last = std::min(plan.norm.lines, first + plan.norm.lines_per_tile);
@@ -78,14 +130,13 @@ void RunChannelAffineTile(const NormKernel& kernel, const ChannelAffinePlan& pla
       kernel.affine_rows(in + line * n, out + line * n, static_cast<std::size_t>(n), scale, shift);
     } else {
       const std::int64_t c = line % plan.channels;
-      kernel.affine(in + line * n, out + line * n, static_cast<std::size_t>(n), 0.0f,
-                    At(scale, c), At(shift, c));
+      Affine(kernel, in + line * n, out + line * n, n, 0.0f, At(scale, c), At(shift, c), check);
     }
   }
 }
 
 void RunGroupNormTile(const NormKernel& kernel, const NormPlan& plan, const GroupNormArgs& args,
-                      std::int64_t tile) {
+                      std::int64_t tile, StopCheck check) {
   const std::int64_t first = tile * plan.lines_per_tile;
   const std::int64_t last = std::min(plan.lines, first + plan.lines_per_tile);
   const std::int64_t channels = args.channels / args.groups;
@@ -93,15 +144,15 @@ void RunGroupNormTile(const NormKernel& kernel, const NormPlan& plan, const Grou
     const float* in = args.in + line * plan.n;
     float* out = args.out + line * plan.n;
     double mean, variance;
-    kernel.moments(in, static_cast<std::size_t>(plan.n), &mean, &variance);
+    Moments(kernel, in, plan.n, &mean, &variance, check);
     const double inv_std = 1.0 / std::sqrt(variance + static_cast<double>(args.epsilon));
     for (std::int64_t i = 0; i < channels; ++i) {
       const std::int64_t c = line % args.groups * channels + i;
       // Taking the mean off first keeps what a large mean would swallow.
-      kernel.affine(in + i * args.spatial, out + i * args.spatial,
-                    static_cast<std::size_t>(args.spatial), static_cast<float>(mean),
-                    static_cast<float>(static_cast<double>(At(args.gamma, c)) * inv_std),
-                    At(args.beta, c));
+      Affine(kernel, in + i * args.spatial, out + i * args.spatial, args.spatial,
+                 static_cast<float>(mean),
+                 static_cast<float>(static_cast<double>(At(args.gamma, c)) * inv_std),
+                 At(args.beta, c), check);
     }
   }
 }

@@ -66,6 +66,18 @@ inline void Normalize(const LayerNormArgs& args, const float* in, float* out, fl
   }
 }
 
+inline void NormalizeRow(const LayerNormArgs& args, const float* in, float* out, float mean,
+                         float inv_std) {
+  if (args.gamma != nullptr && args.beta != nullptr)
+    Normalize<true, true>(args, in, out, mean, inv_std);
+  else if (args.gamma != nullptr)
+    Normalize<true, false>(args, in, out, mean, inv_std);
+  else if (args.beta != nullptr)
+    Normalize<false, true>(args, in, out, mean, inv_std);
+  else
+    Normalize<false, false>(args, in, out, mean, inv_std);
+}
+
 inline void LayerNorm(const LayerNormArgs& args) {
   const double count = static_cast<double>(args.n);
   for (std::size_t row = 0; row < args.rows; ++row) {
@@ -74,26 +86,10 @@ inline void LayerNorm(const LayerNormArgs& args) {
     const float mean = args.rms ? 0.0f : static_cast<float>(Sum<false>(in, args.n, 0.0f) / count);
     const double variance = Sum<true>(in, args.n, mean) / count;
     const float inv_std = InverseRoot(static_cast<float>(variance) + args.epsilon);
-    if (args.gamma != nullptr && args.beta != nullptr)
-      Normalize<true, true>(args, in, out, mean, inv_std);
-    else if (args.gamma != nullptr)
-      Normalize<true, false>(args, in, out, mean, inv_std);
-    else if (args.beta != nullptr)
-      Normalize<false, true>(args, in, out, mean, inv_std);
-    else
-      Normalize<false, false>(args, in, out, mean, inv_std);
+    NormalizeRow(args, in, out, mean, inv_std);
     if (args.mean != nullptr) std::memcpy(args.mean + row, &mean, sizeof mean);
     if (args.inv_std != nullptr) std::memcpy(args.inv_std + row, &inv_std, sizeof inv_std);
   }
-}
-
-inline void Moments(const float* in, std::size_t n, double* mean, double* variance) {
-  *mean = Sum<false>(in, n, 0.0f) / static_cast<double>(n);
-  // The float next to the mean is as good a point to measure from: its offset is taken off again.
-  const float near = static_cast<float>(*mean);
-  const double offset = *mean - static_cast<double>(near);
-  *variance = Sum<true>(in, n, near) / static_cast<double>(n) - offset * offset;
-  if (*variance < 0) *variance = 0;
 }
 
 inline void Affine(const float* in, float* out, std::size_t n, float center, float scale,
@@ -153,8 +149,11 @@ inline void Lrn(const LrnArgs& args) {
 
 #define NPURT_NORM_SET(set)                                                                     \
   void layer_norm_f32_##set(const LayerNormArgs& args) { LayerNorm(args); }                     \
-  void moments_f32_##set(const float* in, std::size_t n, double* mean, double* variance) {      \
-    Moments(in, n, mean, variance);                                                             \
+  void normalize_f32_##set(const LayerNormArgs& args, float mean, float inv_std) {              \
+    NormalizeRow(args, args.in, args.out, mean, inv_std);                                       \
+  }                                                                                             \
+  void sum_f32_##set(const float* in, std::size_t n, float shift, bool squares, double* sum) {  \
+    *sum += squares ? Sum<true>(in, n, shift) : Sum<false>(in, n, shift);                       \
   }                                                                                             \
   void affine_f32_##set(const float* in, float* out, std::size_t n, float center, float scale,  \
                         float shift) {                                                          \

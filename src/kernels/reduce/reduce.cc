@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/cpu_isa.h"
+#include "kernels/long_rows.h"
 
 namespace npurt::kernels {
 
@@ -23,11 +24,20 @@ const ReduceKernel& SelectReduce(IsaSet allowed) {
   return kReduceKernels[i];
 }
 
+void FoldRow(const ReduceKernel& kernel, Fold fold, const float* in, std::int64_t n,
+             const float* shift, double* acc, StopCheck check) {
+  const FoldRowFn row = kernel.row[static_cast<int>(fold)];
+  ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
+    row(in + first, static_cast<std::size_t>(count), shift, acc);
+  });
+}
+
 namespace {
 
 constexpr std::int64_t kTileElements = 32768;
 // Columns folded at once: their partial results stay in the first cache.
 constexpr std::int64_t kColumnBlock = 512;
+constexpr std::int64_t kRowBlock = 128;  // rows that column kernels sum before they go on
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Fold FoldOf(Reduction op) {
@@ -67,13 +77,17 @@ float Finish(Reduction op, double value, std::int64_t reduced, float shift) {
 // The shift of a log-sum-exp: infinite maxima would turn into NaN, 0 gives the right limits.
 float ShiftOf(float max) { return std::isfinite(max) ? max : 0.0f; }
 
-// Calls f with the offset of each reduced row.
+// Calls f with the offset of each reduced row of `n` elements.
 template <typename F>
-void ForEachReducedRow(const ReducePlan& plan, F f) {
+void ForEachReducedRow(const ReducePlan& plan, std::int64_t n, StopCheck check, F f) {
   std::int64_t at[kReduceMaxRank] = {};
-  std::int64_t offset = 0;
+  std::int64_t offset = 0, done = 0;
   for (;;) {
     f(offset);
+    if ((done += n) >= kPiece) {
+      if (check.call != nullptr) check.call(check.run);
+      done = 0;
+    }
     int axis = plan.reduced_rank - 1;
     for (; axis >= 0; --axis) {
       offset += plan.reduced_strides[axis];
@@ -95,29 +109,29 @@ std::int64_t KeptOffset(const ReducePlan& plan, std::int64_t index) {
 }
 
 void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-             std::int64_t first, std::int64_t last) {
+             std::int64_t first, std::int64_t last, StopCheck check) {
   const Fold fold = FoldOf(plan.op);
-  const FoldRowFn run = kernel.row[static_cast<int>(fold)];
-  const std::size_t n = static_cast<std::size_t>(plan.inner);
+  const auto fold_all = [&](Fold what, const float* base, const float* shift, double* acc) {
+    ForEachReducedRow(plan, plan.inner, check, [&](std::int64_t offset) {
+      FoldRow(kernel, what, base + offset, plan.inner, shift, acc, check);
+    });
+  };
   for (std::int64_t i = first; i < last; ++i) {
     const float* base = in + KeptOffset(plan, i);
     float shift = 0;
     if (plan.op == Reduction::kLogSumExp) {
       double max = -std::numeric_limits<double>::infinity();
-      ForEachReducedRow(plan, [&](std::int64_t offset) {
-        kernel.row[static_cast<int>(Fold::kMax)](base + offset, n, nullptr, &max);
-      });
+      fold_all(Fold::kMax, base, nullptr, &max);
       shift = ShiftOf(static_cast<float>(max));
     }
     double acc = static_cast<double>(StartOf(fold));
-    ForEachReducedRow(plan,
-                      [&](std::int64_t offset) { run(base + offset, n, &shift, &acc); });
+    fold_all(fold, base, &shift, &acc);
     out[i] = Finish(plan.op, acc, plan.reduced, shift);
   }
 }
 
 void RunColumns(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                std::int64_t tile) {
+                std::int64_t tile, StopCheck check) {
   const Fold fold = FoldOf(plan.op);
   const FoldColumnsFn run = kernel.columns[static_cast<int>(fold)];
   const std::int64_t outer = tile / plan.column_blocks;
@@ -135,9 +149,13 @@ void RunColumns(const ReduceKernel& kernel, const ReducePlan& plan, const float*
   }
   const auto fold_all = [&](FoldColumnsFn f, std::int64_t at, std::int64_t cols, const float* s,
                             float* to) {
-    ForEachReducedRow(outer_plan, [&](std::int64_t offset) {
-      f(base + offset + at, static_cast<std::size_t>(stride), static_cast<std::size_t>(rows),
-        static_cast<std::size_t>(cols), s, to);
+    // Whole blocks of rows, so that pieces change no sum.
+    const std::int64_t piece = std::max<std::int64_t>(kPiece / cols / kRowBlock, 1) * kRowBlock;
+    ForEachReducedRow(outer_plan, rows * cols, check, [&](std::int64_t offset) {
+      ForPieces(rows, piece, check, [&](std::int64_t row, std::int64_t count) {
+        f(base + offset + row * stride + at, static_cast<std::size_t>(stride),
+          static_cast<std::size_t>(count), static_cast<std::size_t>(cols), s, to);
+      });
     });
   };
   for (; column < end; column += kColumnBlock) {
@@ -217,16 +235,17 @@ bool PlanReduce(Reduction op, const std::int64_t* dims, int rank, std::uint32_t 
 }
 
 void RunReduceTile(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                   std::int64_t tile) {
+                   std::int64_t tile, StopCheck check) {
   if (plan.reduced == 0) {
     const float value =
         Finish(plan.op, static_cast<double>(StartOf(FoldOf(plan.op))), 0, 0.0f);
     std::fill(out, out + plan.outputs, value);
     return;
   }
-  if (!plan.rows) return RunColumns(kernel, plan, in, out, tile);
+  if (!plan.rows) return RunColumns(kernel, plan, in, out, tile, check);
   const std::int64_t first = tile * plan.outputs_per_tile;
-  RunRows(kernel, plan, in, out, first, std::min(plan.outputs, first + plan.outputs_per_tile));
+  RunRows(kernel, plan, in, out, first, std::min(plan.outputs, first + plan.outputs_per_tile),
+          check);
 }
 
 ArgExtremePlan PlanArgExtreme(std::int64_t outer, std::int64_t n, std::int64_t inner) {
@@ -250,20 +269,25 @@ float At(const float* p, std::int64_t i) {
 }
 
 // Where the value that the fold found first (last) stands.
-std::int64_t Find(const float* row, std::int64_t n, float value, bool last) {
+std::int64_t Find(const float* row, std::int64_t n, float value, bool last, StopCheck check) {
   const auto same = [value](float x) { return value != value ? x != x : x == value; };
-  if (last) {
-    for (std::int64_t i = n - 1; i > 0; --i)
-      if (same(At(row, i))) return i;
-    return 0;
-  }
-  for (std::int64_t i = 0; i < n; ++i)
-    if (same(At(row, i))) return i;
-  return 0;
+  std::int64_t found = -1;
+  ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
+    if (found >= 0) return;
+    if (last) {
+      const std::int64_t end = n - first;
+      for (std::int64_t i = end - 1; i >= end - count && found < 0; --i)
+        if (same(At(row, i))) found = i;
+      return;
+    }
+    for (std::int64_t i = first; i < first + count && found < 0; ++i)
+      if (same(At(row, i))) found = i;
+  });
+  return std::max<std::int64_t>(found, 0);
 }
 
 void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::int64_t inner,
-                std::int64_t* out) {
+                std::int64_t* out, StopCheck check) {
   float best[kColumnBlock];
   for (std::int64_t c0 = 0; c0 < inner; c0 += kColumnBlock) {
     const std::int64_t cols = std::min(kColumnBlock, inner - c0);
@@ -271,37 +295,40 @@ void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::i
       best[c] = At(in, c0 + c);
       out[c0 + c] = 0;
     }
-    for (std::int64_t i = 1; i < n; ++i)
-      for (std::int64_t c = 0; c < cols; ++c) {
-        const float x = At(in, i * inner + c0 + c);
-        const bool better = largest ? x > best[c] : x < best[c];
-        const bool first_nan = x != x && best[c] == best[c];
-        const bool tie = last && (x == best[c] || (x != x && best[c] != best[c]));
-        const bool beaten = best[c] == best[c] && better;
-        if (beaten || first_nan || tie) {
-          best[c] = x;
-          out[c0 + c] = i;
+    ForPieces(n, kPiece / cols, check, [&](std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = std::max<std::int64_t>(first, 1); i < first + count; ++i)
+        for (std::int64_t c = 0; c < cols; ++c) {
+          const float x = At(in, i * inner + c0 + c);
+          const bool better = largest ? x > best[c] : x < best[c];
+          const bool first_nan = x != x && best[c] == best[c];
+          const bool tie = last && (x == best[c] || (x != x && best[c] != best[c]));
+          const bool beaten = best[c] == best[c] && better;
+          if (beaten || first_nan || tie) {
+            best[c] = x;
+            out[c0 + c] = i;
+          }
         }
-      }
+    });
   }
 }
 
 }  // namespace
 
 void RunArgExtremeTile(const ReduceKernel& kernel, const ArgExtremePlan& plan, bool largest,
-                       bool last, const float* in, std::int64_t* out, std::int64_t tile) {
-  const FoldRowFn fold = kernel.row[static_cast<int>(largest ? Fold::kMax : Fold::kMin)];
+                       bool last, const float* in, std::int64_t* out, std::int64_t tile,
+                       StopCheck check) {
+  const Fold fold = largest ? Fold::kMax : Fold::kMin;
   const std::int64_t first = tile * plan.outer_per_tile;
   const std::int64_t end = std::min(plan.outer, first + plan.outer_per_tile);
   for (std::int64_t i = first; i < end; ++i) {
     const float* row = in + i * plan.n * plan.inner;
     if (plan.inner > 1) {
-      ArgColumns(largest, last, row, plan.n, plan.inner, out + i * plan.inner);
+      ArgColumns(largest, last, row, plan.n, plan.inner, out + i * plan.inner, check);
       continue;
     }
     double value = static_cast<double>(largest ? -kInfinity : kInfinity);
-    fold(row, static_cast<std::size_t>(plan.n), nullptr, &value);
-    out[i] = Find(row, plan.n, static_cast<float>(value), last);
+    FoldRow(kernel, fold, row, plan.n, nullptr, &value, check);
+    out[i] = Find(row, plan.n, static_cast<float>(value), last, check);
   }
 }
 

@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/stop_check.h"
+
 namespace npurt {
 using IsaSet = std::uint32_t;  // base/cpu_isa.h, which files of one instruction set do not include
 }
@@ -50,6 +52,10 @@ extern const std::size_t kReduceKernelCount;
 // The best kernel that `allowed` offers.
 const ReduceKernel& SelectReduce(IsaSet allowed);
 
+// A row of any length.
+void FoldRow(const ReduceKernel& kernel, Fold fold, const float* in, std::int64_t n,
+             const float* shift, double* acc, StopCheck check = {});
+
 enum class Reduction : std::uint8_t {
   kSum, kMean, kMax, kMin, kProd, kSumSquares, kL1, kL2, kLogSum, kLogSumExp,
 };
@@ -76,7 +82,7 @@ struct ReducePlan {
 bool PlanReduce(Reduction op, const std::int64_t* dims, int rank, std::uint32_t axes,
                 ReducePlan* plan);
 void RunReduceTile(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                   std::int64_t tile);
+                   std::int64_t tile, StopCheck check = {});
 
 // The first (or last) position of the largest (smallest) of `n` elements; a NaN counts as both.
 // Sees the tensor as outer x n x inner, n > 0, and writes outer x inner positions.
@@ -87,7 +93,8 @@ struct ArgExtremePlan {
 };
 ArgExtremePlan PlanArgExtreme(std::int64_t outer, std::int64_t n, std::int64_t inner);
 void RunArgExtremeTile(const ReduceKernel& kernel, const ArgExtremePlan& plan, bool largest,
-                       bool last, const float* in, std::int64_t* out, std::int64_t tile);
+                       bool last, const float* in, std::int64_t* out, std::int64_t tile,
+                       StopCheck check = {});
 
 }  // namespace npurt::kernels
 

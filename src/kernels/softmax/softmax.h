@@ -3,7 +3,8 @@
 // out = e^(x - max) / sum, or (x - max) - log(sum): subtracting the largest element first keeps every
 // exponential at most 1, so that nothing overflows; elements of -Inf beside a finite one give 0. A
 // tensor is seen as outer x n x inner. For inner = 1 a row is walked with vectors; else the vectors lie
-// across `inner`.
+// across `inner`. Lines so long that a run must be able to stop within one are walked in pieces: the
+// folds of kernels/reduce for maximum and sum, then `finish`.
 //
 // Thread safety: pure functions; the bits depend on the shape and the instruction set only.
 #ifndef NPURT_KERNELS_SOFTMAX_SOFTMAX_H_
@@ -11,6 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels/reduce/reduce.h"
+#include "kernels/stop_check.h"
 
 namespace npurt {
 using IsaSet = std::uint32_t;  // base/cpu_isa.h, which files of one instruction set do not include
@@ -27,16 +31,29 @@ struct SoftmaxArgs {
   bool log;
 };
 
+// Elements of lines whose maximum and sum are known: e^(x - max[c]) * by[c], or x - max[c] - by[c].
+// Row i and column c of the piece stand at i * stride + c; a piece of a row has one row and one max.
+struct SoftmaxPieceArgs {
+  const float* in;
+  float* out;
+  const float* max;
+  const float* by;
+  std::size_t rows, columns, stride;
+  bool log, one_line;
+};
+
 struct SoftmaxKernel {
   const char* name;
   void (*rows)(const SoftmaxArgs& args);
   void (*columns)(const SoftmaxArgs& args);
+  void (*finish)(const SoftmaxPieceArgs& args);
   IsaSet needs;
 };
 
 #define NPURT_SOFTMAX(isa_set, set)                 \
   void softmax_rows_f32_##set(const SoftmaxArgs& args); \
-  void softmax_columns_f32_##set(const SoftmaxArgs& args);
+  void softmax_columns_f32_##set(const SoftmaxArgs& args); \
+  void softmax_finish_f32_##set(const SoftmaxPieceArgs& args);
 #include "kernels/softmax/softmax.inc"
 #undef NPURT_SOFTMAX
 
@@ -54,8 +71,9 @@ struct SoftmaxPlan {
 };
 
 SoftmaxPlan PlanSoftmax(std::int64_t outer, std::int64_t n, std::int64_t inner);
-void RunSoftmaxTile(const SoftmaxKernel& kernel, const SoftmaxPlan& plan, const float* in,
-                    float* out, bool log, std::int64_t tile);
+void RunSoftmaxTile(const SoftmaxKernel& kernel, const ReduceKernel& folds,
+                    const SoftmaxPlan& plan, const float* in, float* out, bool log,
+                    std::int64_t tile, StopCheck check = {});
 
 }  // namespace npurt::kernels
 

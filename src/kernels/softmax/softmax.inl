@@ -96,6 +96,29 @@ inline void Columns(const SoftmaxArgs& args, std::size_t column, int lanes) {
     store(F32::mul(load(out + i * args.stride), scale), out + i * args.stride);
 }
 
+inline F32 Finished(F32 x, F32 max, F32 by, bool log) {
+  const F32 d = F32::sub(x, max);
+  return log ? F32::sub(d, by) : F32::mul(F32::exp(d), by);
+}
+
+inline void Finish(const SoftmaxPieceArgs& args) {
+  for (std::size_t r = 0; r < args.rows; ++r) {
+    const float* in = args.in + r * args.stride;
+    float* out = args.out + r * args.stride;
+    for (std::size_t c = 0; c < args.columns; c += kW) {
+      const int lanes = static_cast<int>(args.columns - c < kW ? args.columns - c : kW);
+      const F32 max = args.one_line ? F32::broadcast(*args.max)
+                                    : F32::load_partial(args.max + c, lanes);
+      const F32 by = args.one_line ? F32::broadcast(*args.by)
+                                   : F32::load_partial(args.by + c, lanes);
+      if (lanes == static_cast<int>(kW))
+        Finished(F32::load(in + c), max, by, args.log).store(out + c);
+      else
+        Finished(F32::load_partial(in + c, lanes), max, by, args.log).store_partial(out + c, lanes);
+    }
+  }
+}
+
 }  // namespace
 
 #define NPURT_SOFTMAX_SET(set)                                                             \
@@ -107,4 +130,5 @@ inline void Columns(const SoftmaxArgs& args, std::size_t column, int lanes) {
     std::size_t c = 0;                                                                     \
     for (; c + kW <= args.count; c += kW) Columns<false>(args, c, 0);                      \
     if (c < args.count) Columns<true>(args, c, static_cast<int>(args.count - c));          \
-  }
+  }                                                                                        \
+  void softmax_finish_f32_##set(const SoftmaxPieceArgs& args) { Finish(args); }

@@ -68,6 +68,11 @@ void OuterOffsets(const TransposePlan& plan, std::int64_t index, std::int64_t* i
   }
 }
 
+// Columns in pieces of a few lines keep the output lines of a strip in the first cache.
+std::int64_t ColumnStep(std::int64_t rows, std::int64_t bytes) {
+  return std::max<std::int64_t>({16, 256 / bytes, 4096 / std::max<std::int64_t>(rows, 1)});
+}
+
 void FinishTiling(std::int64_t unit_bytes, TransposePlan* plan) {
   plan->units_per_tile =
       std::clamp<std::int64_t>(kTileBytes / std::max<std::int64_t>(unit_bytes, 1), 1, plan->units);
@@ -153,8 +158,15 @@ bool PlanTranspose(const std::int64_t* dims, const std::int64_t* perm, int rank,
       std::max<std::int64_t>(64, kStripBytes / std::max<std::int64_t>(1, plan->cols * bytes));
   plan->strip_rows = std::min(plan->rows, (strip + 15) / 16 * 16);
   plan->strips = (plan->rows + plan->strip_rows - 1) / plan->strip_rows;
-  plan->units = outer * plan->strips;
-  FinishTiling(plan->strip_rows * plan->cols * bytes, plan);
+  // Strips of long lines are cut across, in whole blocks, so that no tile takes long.
+  constexpr std::int64_t kMostUnitBytes = 512 << 10;
+  const std::int64_t col_step = ColumnStep(plan->rows, bytes);
+  plan->unit_cols = std::min(
+      plan->cols,
+      std::max<std::int64_t>(kMostUnitBytes / (plan->strip_rows * bytes) / col_step, 1) * col_step);
+  plan->cuts = (plan->cols + plan->unit_cols - 1) / plan->unit_cols;
+  plan->units = outer * plan->strips * plan->cuts;
+  FinishTiling(plan->strip_rows * plan->unit_cols * bytes, plan);
   return true;
 }
 
@@ -191,13 +203,15 @@ void RunTransposeTile(const TransposePlan& plan, const void* in, void* out, std:
     case TransposePlan::Kind::kPlanes:
       for (std::int64_t unit = first; unit < last; ++unit) {
         std::int64_t in_offset, out_offset;
-        OuterOffsets(plan, unit / plan.strips, &in_offset, &out_offset);
-        const std::int64_t row = unit % plan.strips * plan.strip_rows;
+        const std::int64_t strip = unit / plan.cuts;
+        OuterOffsets(plan, strip / plan.strips, &in_offset, &out_offset);
+        const std::int64_t row = strip % plan.strips * plan.strip_rows;
         const std::int64_t rows = std::min(plan.strip_rows, plan.rows - row);
-        // Columns in pieces of a few lines keep the output lines of a strip in the first cache.
-        const std::int64_t col_step = std::max<std::int64_t>(16, 256 / bytes);
-        for (std::int64_t col = 0; col < plan.cols; col += col_step) {
-          const std::int64_t cols = std::min(col_step, plan.cols - col);
+        const std::int64_t col_step = ColumnStep(plan.rows, bytes);
+        const std::int64_t first_col = unit % plan.cuts * plan.unit_cols;
+        const std::int64_t end_col = std::min(plan.cols, first_col + plan.unit_cols);
+        for (std::int64_t col = first_col; col < end_col; col += col_step) {
+          const std::int64_t cols = std::min(col_step, end_col - col);
           plan.block(from + (in_offset + row * plan.in_row_stride + col) * bytes,
                      static_cast<std::size_t>(plan.in_row_stride),
                      to + (out_offset + col * plan.out_col_stride + row) * bytes,

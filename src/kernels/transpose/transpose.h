@@ -55,9 +55,11 @@ struct TransposePlan {
   std::int64_t outer_dims[kTransposeMaxRank] = {};
   std::int64_t outer_in_strides[kTransposeMaxRank] = {};   // elements
   std::int64_t outer_out_strides[kTransposeMaxRank] = {};  // elements
-  std::int64_t units = 0;           // kCopy: bytes, kRuns: runs, kPlanes: planes x strips
+  std::int64_t units = 0;           // kCopy: bytes, kRuns: runs, kPlanes: planes x strips x cuts
   std::int64_t strips = 1;          // kPlanes: pieces of one plane
   std::int64_t strip_rows = 0;      // kPlanes: rows of one piece
+  std::int64_t cuts = 1;            // kPlanes: parts of one strip ...
+  std::int64_t unit_cols = 0;       // ... and their columns
   std::int64_t units_per_tile = 1;
   std::int64_t tiles = 0;
   std::int64_t tile_bytes = 0;  // copied by one tile, the measure of its cost
