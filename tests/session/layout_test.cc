@@ -35,11 +35,13 @@ struct Net : GraphBuilder {
 };
 
 std::vector<Tensor> RunOn(const std::shared_ptr<graph::Graph>& graph, const std::string& device,
-             const std::vector<Tensor>& inputs, const std::string& isa = "best") {
+                          const std::vector<Tensor>& inputs, const std::string& isa,
+                          const std::string& folding) {
   std::vector<Tensor> outputs;
   options::Options options;
   EXPECT_TRUE(options.Set("device", device).ok());
   EXPECT_TRUE(options.Set("max_isa", isa).ok());
+  EXPECT_TRUE(options.Set("constant_folding", folding).ok());
   const auto session = Session::Create(options, {});
   EXPECT_TRUE(session.ok()) << session.status();
   EXPECT_TRUE((*session)->AddGraph(graph, "", {}).ok());
@@ -57,9 +59,11 @@ std::vector<Tensor> RunOn(const std::shared_ptr<graph::Graph>& graph, const std:
 }
 
 void ExpectSame(const std::shared_ptr<graph::Graph>& graph, const std::vector<Tensor>& inputs) {
-  const std::vector<Tensor> want = RunOn(graph, "reference", inputs);
-  for (const char* isa : {"generic", "avx2", "best"}) {
-    const std::vector<Tensor> got = RunOn(graph, "cpu", inputs, isa);
+  const std::vector<Tensor> want = RunOn(graph, "reference", inputs, "best", "true");
+  const char* const settings[][2] = {
+      {"generic", "true"}, {"avx2", "true"}, {"best", "true"}, {"best", "false"}};
+  for (const auto& [isa, folding] : settings) {
+    const std::vector<Tensor> got = RunOn(graph, "cpu", inputs, isa, folding);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) {
       const Tensor &a = got[i], &b = want[i];
@@ -69,7 +73,7 @@ void ExpectSame(const std::shared_ptr<graph::Graph>& graph, const std::vector<Te
         largest = std::max(largest, std::abs(static_cast<double>(b.at<float>(k))));
       for (std::int64_t k = 0; k < b.element_count(); ++k)
         ASSERT_NEAR(a.at<float>(k), b.at<float>(k), 5e-4 * largest)
-            << isa << ", output " << i << ", element " << k;
+            << isa << ", folding " << folding << ", output " << i << ", element " << k;
     }
   }
 }
@@ -177,6 +181,53 @@ TEST(LayoutTest, ValuesThatMustStayAreGivenInTheirOwnOrder) {
   const ValueId sum = laid->Find("sum");
   EXPECT_STREQ(laid->node(laid->value(sum).producer).op->name, "Transpose");
   EXPECT_TRUE(laid->value(sum).type.dims[1].Is(24));
+}
+
+TEST(LayoutTest, AConstantImageIsTurnedToo) {
+  Net net;
+  const ValueId image = net.Random("image", {1, 32, 30, 30}, 31);
+  const ValueId x = net.Input("x", DType::kF32, {1, 40, 30, 30});
+  net.Output(net.Node("Add", {net.Conv(image, {40, 32, 3, 3}, "y", Padded(1)), x}, "sum"));
+  ExpectSame(net.Take(), {RandomTensor({1, 40, 30, 30}, 10)});
+}
+
+TEST(LayoutTest, SignalsFollowToo) {
+  Net net;
+  const auto padded = [](std::int64_t pad, std::int64_t stride, std::int64_t group) {
+    return With({{"pads", D{pad, pad}}, {"strides", D{stride}}, {"group", group}});
+  };
+  // A bank of filters over a signal, then layers of a small net.
+  const ValueId x = net.Input("x", DType::kF32, {-1, 1, -2});
+  ValueId y = net.Node("Relu", {net.Conv(x, {40, 1, 64}, "filters", padded(0, 16, 1))}, "relu");
+  const ValueId skip = y;
+  y = net.Conv(y, {40, 1, 5}, "depthwise", padded(2, 1, 40));
+  y = net.Node("Add", {y, skip}, "sum");
+  y = net.Node("MaxPool", {y}, "pool", With({{"kernel_shape", D{2}}, {"strides", D{2}}}));
+  y = net.Conv(y, {24, 40, 3}, "last", padded(1, 1, 1));
+  net.Output(y);
+  net.Output(net.Node("GlobalAveragePool", {y}, "mean"));
+  const auto graph = net.Take();
+  // In, out, and the mean of one place, which moves nothing.
+  EXPECT_EQ(Count(*Laid(*graph), "Transpose"), 3);
+  ExpectSame(graph, {RandomTensor({1, 1, 1000}, 5)});
+  ExpectSame(graph, {RandomTensor({3, 1, 333}, 6)});
+}
+
+TEST(LayoutTest, WhoCostsMoreThanHeSavesLeavesTheRegion) {
+  Net net;
+  ValueId y = net.Input("x", DType::kF32, {1, 32, 40, 40});
+  y = net.Node("Relu", {net.Conv(y, {64, 32, 3, 3}, "a", Padded(1))}, "relu");
+  y = net.Node("MaxPool", {y}, "pool",
+               With({{"kernel_shape", D{8, 8}}, {"strides", D{8, 8}}}));
+  // Most of it comes from elsewhere and goes elsewhere.
+  y = net.Node("Concat", {y, net.Input("z", DType::kF32, {1, 900, 5, 5})}, "joined",
+               With({{"axis", std::int64_t{1}}}));
+  net.Output(y);
+  const auto graph = net.Take();
+  const auto laid = Laid(*graph);
+  EXPECT_EQ(Count(*laid, "Transpose"), 2);
+  EXPECT_EQ(laid->node(laid->value(laid->Find("joined")).producer).attributes.Int("axis"), 1);
+  ExpectSame(graph, {RandomTensor({1, 32, 40, 40}, 8), RandomTensor({1, 900, 5, 5}, 9)});
 }
 
 TEST(LayoutTest, ALoneSmallConvolutionIsNotWorthTwoTransposes) {

@@ -117,7 +117,7 @@ std::optional<std::vector<double>> ConstantReals(const Pattern& p, ValueId value
   if (!scale.has_value() || !reals.ok() ||
       (scale->values.size() > 1 && scale->values.size() != reals->size()))
     return std::nullopt;
-  std::vector<double> zeros = {0};
+  std::vector<double> zeros(scale->values.size(), 0);
   if (scale->zero != kNone) {
     auto list = Reals(p.graph().value(scale->zero).constant);
     if (!list.ok() || list->size() != scale->values.size()) return std::nullopt;
