@@ -1,4 +1,4 @@
-// What the matrix and convolution kernels reach, per row of gemm.inc and depthwise.inc, on one
+// What the matrix and convolution kernels reach, per row of gemm.inc, depthwise.inc and intgemm.inc, on one
 // core.
 //
 // Every result has GFLOP/s and, next to it, the share of the peak: what a loop of independent
@@ -11,9 +11,14 @@
 #include <vector>
 
 #include "base/cpu_isa.h"
+#include "kernels/channels_last/conv.h"
+#include "kernels/channels_last/depthwise.h"
+#include "kernels/channels_last/winograd.h"
 #include "kernels/conv/conv.h"
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/intconv/intconv.h"
+#include "kernels/intgemm/intgemm.h"
 
 namespace npurt::kernels {
 namespace {
@@ -167,16 +172,68 @@ void BM_Conv(benchmark::State& state) {
       RunConvTile(call, tile, scratch.begin());
   Report(state, FlopsOf(p), peak);
 }
+// The same, channels last.
+void BM_ConvLast(benchmark::State& state) {
+  const GemmKernel& kernel = kGemmKernels[state.range(0)];
+  if (!Start(state, kernel)) return;
+  const ConvProblem p =
+      Square(1, state.range(1), state.range(2), state.range(3), state.range(4), state.range(5));
+  Buffer image(p.in_channels * p.in[1] * p.in[2]), out(p.out_channels * p.out[1] * p.out[2]);
+  Buffer weights(ConvWeightsScratchSize(p)), row(ConvWeightsScratchSize(p));
+  Buffer packed(PackedChannelsLastSize(kernel, p));
+  PackChannelsLastWeights(kernel, p, weights.begin(), row.begin(), packed.begin());
+  const ChannelsLastTiling tiling = PlanChannelsLast(p, kernel);
+  Buffer scratch(static_cast<std::int64_t>(tiling.scratch_bytes / 4 + 1));
+  const ChannelsLastCall call{&p, &tiling, image.begin(), packed.begin(), out.begin(), {}};
+  const double peak = PeakOf(kernel.needs);
+  for (auto _ : state)
+    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
+      RunChannelsLastTile(call, tile, scratch.begin());
+  Report(state, FlopsOf(p), peak);
+}
+// The same by Winograd, with GFLOP/s of a plain sum.
+void BM_WinogradLast(benchmark::State& state) {
+  const GemmKernel& kernel = kGemmKernels[state.range(0)];
+  if (!Start(state, kernel)) return;
+  const ConvProblem p =
+      Square(1, state.range(1), state.range(2), state.range(3), state.range(4), state.range(5));
+  Buffer image(p.in_channels * p.in[1] * p.in[2]), out(p.out_channels * p.out[1] * p.out[2]);
+  Buffer weights(ConvWeightsScratchSize(p)), row(ConvWeightsScratchSize(p));
+  Buffer packed(PackedWinogradLastSize(kernel, p));
+  PackWinogradLastWeights(kernel, p, weights.begin(), row.begin(), packed.begin());
+  const WinogradLastTiling tiling =
+      PlanWinogradLast(p, *SelectWinogradLastKernel(kernel.needs), kernel);
+  Buffer scratch(static_cast<std::int64_t>(tiling.scratch_bytes / 4 + 1));
+  const WinogradLastCall call{&p, &tiling, image.begin(), packed.begin(), out.begin(), {}};
+  const double peak = PeakOf(kernel.needs);
+  for (auto _ : state)
+    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
+      RunWinogradLastTile(call, tile, scratch.begin());
+  Report(state, FlopsOf(p), peak);
+}
 void ConvShapes(benchmark::internal::Benchmark* bench) {
   for (int row = 0; row < kGemmKernelCount; ++row)
     for (const auto& shape : {std::array<int, 5>{64, 64, 56, 3, 1},
                               {3, 64, 224, 7, 2},
                               {256, 256, 14, 3, 1},
                               {512, 512, 7, 3, 1},
+                              {16, 24, 80, 3, 1},
+                              {16, 8, 80, 3, 1},
                               {64, 256, 56, 1, 1}})
       bench->Args({row, shape[0], shape[1], shape[2], shape[3], shape[4]});
 }
 BENCHMARK(BM_Conv)->Apply(ConvShapes);
+BENCHMARK(BM_ConvLast)->Apply(ConvShapes);
+void WinogradShapes(benchmark::internal::Benchmark* bench) {
+  for (int row = 0; row < kGemmKernelCount; ++row)
+    for (const auto& shape : {std::array<int, 5>{64, 64, 56, 3, 1},
+                              {128, 128, 28, 3, 1},
+                              {256, 256, 14, 3, 1},
+                              {512, 512, 7, 3, 1},
+                              {32, 32, 56, 3, 1}})
+      bench->Args({row, shape[0], shape[1], shape[2], shape[3], shape[4]});
+}
+BENCHMARK(BM_WinogradLast)->Apply(WinogradShapes);
 
 // Columns: row of depthwise.inc, channels, height and width, kernel, stride.
 void BM_Depthwise(benchmark::State& state) {
@@ -195,6 +252,21 @@ void BM_Depthwise(benchmark::State& state) {
       RunDepthwiseTile(call, tile, scratch.begin());
   Report(state, FlopsOf(p), peak);
 }
+// The same, channels last: row of channels_last/depthwise.inc.
+void BM_DepthwiseLast(benchmark::State& state) {
+  const DepthwiseLastKernel& kernel = kDepthwiseLastKernels[state.range(0)];
+  if (!Start(state, kernel)) return;
+  const ConvProblem p =
+      Square(state.range(1), 1, 1, state.range(2), state.range(3), state.range(4));
+  Buffer image(p.groups * p.in[1] * p.in[2]), out(p.groups * p.out[1] * p.out[2]);
+  Buffer weights(p.groups * ConvWeightsScratchSize(p));
+  const DepthwiseLastTiling tiling = PlanDepthwiseLast(p, kernel);
+  const DepthwiseLastCall call{&p, &tiling, image.begin(), weights.begin(), out.begin(), {}};
+  const double peak = PeakOf(kernel.needs);
+  for (auto _ : state)
+    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile) RunDepthwiseLastTile(call, tile);
+  Report(state, FlopsOf(p), peak);
+}
 void DepthwiseShapes(benchmark::internal::Benchmark* bench) {
   for (int row = 0; row < kDepthwiseKernelCount; ++row)
     for (const auto& shape :
@@ -202,6 +274,80 @@ void DepthwiseShapes(benchmark::internal::Benchmark* bench) {
       bench->Args({row, shape[0], shape[1], shape[2], shape[3]});
 }
 BENCHMARK(BM_Depthwise)->Apply(DepthwiseShapes);
+BENCHMARK(BM_DepthwiseLast)->Apply(DepthwiseShapes);
+
+// Products of bytes, weights packed. Columns: row of intgemm.inc, m, n, k. The peak is that of float32.
+void BM_IntGemm(benchmark::State& state) {
+  const IntGemmKernel& kernel = kIntGemmKernels[state.range(0)];
+  if (!Start(state, kernel)) return;
+  IntGemmProblem p;
+  p.m = state.range(1);
+  p.n = state.range(2);
+  p.k = state.range(3);
+  p.packed_b = true;
+  Buffer a(p.m * p.k / 4 + 1), b(p.k * p.n / 4 + 1), packed(PackedIntBSize(kernel, p.k, p.n) / 4);
+  PackIntB(kernel, p, b.begin(), nullptr, 0, packed.begin());
+  const IntGemmTiling tiling = PlanIntGemm(p, kernel);
+  Buffer scratch(static_cast<std::int64_t>(tiling.scratch_bytes / 4)), c(p.m * p.n / 4 + 1);
+  const double scale = 1e-4;
+  IntEpilogue e;
+  e.to_bytes = e.one_row_scale = true;
+  e.row_scale = &scale;
+  const IntGemmCall call{&p, &tiling, a.begin(), packed.begin(), nullptr, 0, 0, nullptr, 0,
+                         c.begin(), e};
+  const double peak = PeakOf(kernel.needs);
+  for (auto _ : state)
+    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
+      RunIntGemmTile(call, tile, scratch.begin());
+  Report(state, 2.0 * static_cast<double>(p.m * p.n * p.k), peak);
+}
+void IntGemmShapes(benchmark::internal::Benchmark* bench) {
+  for (int row = 0; row < kIntGemmKernelCount; ++row)
+    for (const auto& shape :
+         {std::array<int, 3>{1024, 1024, 1024}, {128, 768, 768}, {1, 1024, 1024}, {64, 64, 64}})
+      bench->Args({row, shape[0], shape[1], shape[2]});
+}
+BENCHMARK(BM_IntGemm)->Apply(IntGemmShapes);
+
+// Columns: row of intgemm.inc, groups, channels of a group in and out, height and width, kernel, stride.
+void BM_IntConv(benchmark::State& state) {
+  const IntGemmKernel& kernel = kIntGemmKernels[state.range(0)];
+  if (!Start(state, kernel)) return;
+  IntConvProblem problem;
+  const ConvProblem& p = problem.shape =
+      Square(state.range(1), state.range(2), state.range(3), state.range(4), state.range(5),
+             state.range(6));
+  const std::int64_t channels = p.groups * p.out_channels;
+  Buffer image(p.groups * p.in_channels * p.in[1] * p.in[2] / 4 + 1);
+  Buffer weights(p.groups * ConvWeightsScratchSize(p) / 4 + 1);
+  Buffer out(channels * p.out[1] * p.out[2] / 4 + 1);
+  Buffer packed(PackedIntConvWeightsSize(kernel, problem) / 4);
+  Buffer row(IntConvRowSize(kernel, problem) / 4);
+  PackIntConvWeights(kernel, problem, weights.begin(), nullptr, 0, row.begin(), packed.begin());
+  const IntConvTiling tiling = PlanIntConv(problem, kernel);
+  Buffer scratch(static_cast<std::int64_t>(tiling.scratch_bytes / 4));
+  const std::vector<double> scale(static_cast<std::size_t>(channels), 1e-4);
+  IntEpilogue e;
+  e.to_bytes = true;
+  e.row_scale = scale.data();
+  const IntConvCall call{&problem, &tiling, image.begin(), packed.begin(), 0, nullptr, 0,
+                         out.begin(), e};
+  const double peak = PeakOf(kernel.needs);
+  for (auto _ : state)
+    for (std::int64_t tile = 0; tile < tiling.tiles; ++tile)
+      RunIntConvTile(call, tile, scratch.begin());
+  Report(state, FlopsOf(p), peak);
+}
+void IntConvShapes(benchmark::internal::Benchmark* bench) {
+  for (int row = 0; row < kIntGemmKernelCount; ++row)
+    for (const auto& shape : {std::array<int, 6>{1, 64, 64, 56, 3, 1},
+                              {1, 3, 64, 224, 7, 2},
+                              {1, 256, 256, 14, 3, 1},
+                              {1, 64, 256, 56, 1, 1},
+                              {64, 1, 1, 56, 3, 1}})
+      bench->Args({row, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]});
+}
+BENCHMARK(BM_IntConv)->Apply(IntConvShapes);
 
 }  // namespace
 }  // namespace npurt::kernels

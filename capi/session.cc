@@ -136,7 +136,7 @@ absl::StatusOr<std::string> Report(session::Session& session, std::uint32_t grap
     case NPURT_REPORT_COMPILE:
       return session::CompileJson(*entry);
     case NPURT_REPORT_PLAN:
-      return session::PlanJson(*entry);
+      return session::PlanJson(*entry, session.precision());
     case NPURT_REPORT_MEMORY:
       return session::MemoryJson(session, *entry);
     case NPURT_REPORT_COUNTERS:

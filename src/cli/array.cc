@@ -197,6 +197,41 @@ long double LoadElement(npurt_dtype dtype, const void* data, std::size_t index) 
   return is_signed && number >= half ? number - 2 * half : number;
 }
 
+void LoadElements(npurt_dtype dtype, const void* data, std::size_t begin, std::size_t count,
+                  double* out) {
+  const auto all = [&](auto load) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = load(begin + i);
+  };
+  const auto of_bits = [](std::uint32_t bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case NPURT_FLOAT32:
+      return all([&](std::size_t i) { return Load<float>(data, i); });
+    case NPURT_FLOAT64:
+      return all([&](std::size_t i) { return Load<double>(data, i); });
+    case NPURT_BFLOAT16:
+      return all([&](std::size_t i) {
+        return of_bits(static_cast<std::uint32_t>(Load<std::uint16_t>(data, i)) << 16);
+      });
+    case NPURT_FLOAT16:
+      return all([&](std::size_t i) {
+        const std::uint32_t code = Load<std::uint16_t>(data, i), exponent = (code >> 10) & 31;
+        const std::uint32_t sign = (code & 0x8000) << 16;
+        if (exponent == 0) {
+          const float tiny = static_cast<float>(code & 1023) * 0x1p-24f;
+          return sign == 0 ? tiny : -tiny;
+        }
+        return of_bits(sign | ((exponent == 31 ? 255 : exponent + 112) << 23) |
+                       ((code & 1023) << 13));
+      });
+    default:
+      return all([&](std::size_t i) { return static_cast<double>(LoadElement(dtype, data, i)); });
+  }
+}
+
 void StoreElement(npurt_dtype dtype, void* data, std::size_t index, double value) {
   switch (dtype) {
     case NPURT_FLOAT32:

@@ -33,6 +33,11 @@ npurt_dtype PartOf(npurt_dtype dtype);
 // Element `index`; long double holds every type exactly. REQUIRES: neither complex nor string.
 long double LoadElement(npurt_dtype dtype, const void* data, std::size_t index);
 
+// Elements from `begin` on as doubles, fast for the common types; integers of 64 bits are rounded.
+// REQUIRES: as above.
+void LoadElements(npurt_dtype dtype, const void* data, std::size_t begin, std::size_t count,
+                  double* out);
+
 // Floating types round to nearest even, integers towards zero and to the ends of their range.
 // REQUIRES: as above.
 void StoreElement(npurt_dtype dtype, void* data, std::size_t index, double value);

@@ -4,6 +4,7 @@
 // others follow by name, so that a newer library shows more without a newer command.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include "cli/args.h"
 #include "cli/inputs.h"
@@ -113,6 +114,60 @@ void PrintPlan(const Json& plan) {
   for (const Json& step : plan["steps"]) PrintStep(step);
 }
 
+// The types of tensors: "float32 > float16" where one was changed; once if all are alike.
+std::string PrecisionTypes(const Json& operands) {
+  std::vector<std::string> types;
+  for (const Json& operand : operands) {
+    if (operand["original"].is_null()) continue;
+    const std::string original = ReadableJson(operand["original"]);
+    const std::string chosen = ReadableJson(operand["chosen"]);
+    types.push_back(original == chosen ? original : original + " > " + chosen);
+  }
+  if (std::adjacent_find(types.begin(), types.end(), std::not_equal_to<>()) == types.end())
+    types.resize(std::min<std::size_t>(types.size(), 1));
+  std::string text;
+  for (const std::string& type : types) text += (text.empty() ? "" : ", ") + type;
+  return text;
+}
+
+void PrintPrecisionNode(const Json& node) {
+  const std::string in = PrecisionTypes(node["inputs"]), out = PrecisionTypes(node["outputs"]);
+  if ((in + out).find("float") == std::string::npos) return;
+  const std::string path = ReadableJson(node["graph"]);
+  const std::string head = path + (path.empty() ? "" : "/") + ReadableJson(node["name"]) + "  " +
+                           ReadableJson(node["op"]) + "  " + ReadableJson(node["list"]) + "  " +
+                           (in == out ? in : in + " -> " + out);
+  std::string rule = ReadableJson(node["rule"]);
+  if (node.contains("warning")) rule += "; warning: " + ReadableJson(node["warning"]);
+  std::printf("  %s\n    %s\n", Wrap(head, 4, kColumns).c_str(), Wrap(rule, 4, kColumns).c_str());
+}
+
+void PrintPrecisionCast(const Json& cast) {
+  const std::string producer = cast["constant"] == true ? "a constant, cast while loading"
+                               : cast["producer"] == "" ? "an input"
+                                                        : ReadableJson(cast["producer"]);
+  std::string consumers;
+  for (const Json& consumer : cast["consumers"])
+    consumers +=
+        (consumers.empty() ? "" : ", ") + (consumer == "" ? "an output" : ReadableJson(consumer));
+  const std::string text = ReadableJson(cast["value"]) + "  " + ReadableJson(cast["from"]) + " > " +
+                           ReadableJson(cast["to"]) + "  of " + producer + ", for " + consumers;
+  std::printf("  %s\n", Wrap(text, 4, kColumns).c_str());
+}
+
+void PrintPrecision(const Json& precision) {
+  std::printf("precision\n  mode %s", ReadableJson(precision["mode"]).c_str());
+  if (precision["option"] != "")
+    std::printf(", by %s", ReadableJson(precision["option"]).c_str());
+  std::printf("; nodes with floating tensors:\n");
+  for (const Json& warning : precision["warnings"])
+    std::printf("  warning: %s\n", Wrap(ReadableJson(warning), 4, kColumns).c_str());
+  for (const Json& node : precision["nodes"]) PrintPrecisionNode(node);
+  if (precision["casts"].empty()) return;
+  std::printf("casts\n");
+  for (const Json& cast : precision["casts"]) PrintPrecisionCast(cast);
+}
+
 // Lets the session plan for the shapes on the command line, if they say enough.
 void PlanFor(const InputFlags& flags, npurt_session* session) {
   std::vector<ValueInfo> infos;
@@ -134,14 +189,18 @@ Status InspectVerb(const Arguments& arguments) {
   std::string path;
   SessionFlags flags;
   InputFlags shapes;
-  bool as_json = false, with_plan = false;
+  bool as_json = false, with_plan = false, with_precision = false;
   Args args("inspect",
             "Shows inputs, outputs and operators of a model; with --plan also each step of the "
             "compiled model: engine, stream, events, element type, kernel, layout, place in the "
-            "arena, the names it has in the model, and why it came to be so.");
+            "arena, the names it has in the model, and why it came to be so; with --precision what "
+            "the options have it compute in.");
   args.Positional("MODEL", &path, true);
   flags.Declare(args);
   args.Switch("--plan", &with_plan, "Compiles the model and shows its steps.");
+  args.Switch("--precision", &with_precision,
+              "Compiles the model and shows for each node the list it is on, its element types, "
+              "what decided on them, and the casts between them.");
   args.List("--shape", "NAME=1x3x224x224", &shapes.shapes,
             "With --plan: the shape of an input whose dimensions are not all known.");
   args.Text("--inputs", "SPEC.tsv", &shapes.table,
@@ -154,7 +213,7 @@ Status InspectVerb(const Arguments& arguments) {
     return Status();
   }
   OpenSession open;
-  if (with_plan)
+  if (with_plan || with_precision)
     NPURT_CLI_TRY(Open(path, flags, &open));
   else
     NPURT_CLI_TRY(Load(path, flags, &open.model));
@@ -163,10 +222,9 @@ Status InspectVerb(const Arguments& arguments) {
   NPURT_CLI_TRY(OutputsOf(open.model.get(), &outputs));
   const Json operators = ParseJson(ModelReport(open.model.get(), NPURT_REPORT_OPERATORS));
   Json plan;
-  if (with_plan) {
-    PlanFor(shapes, open.session.get());
+  if (with_plan) PlanFor(shapes, open.session.get());
+  if (with_plan || with_precision)
     plan = ParseJson(SessionReport(open.session.get(), NPURT_REPORT_PLAN));
-  }
   if (as_json) {
     Json json;
     json["model"] = path;
@@ -179,6 +237,7 @@ Status InspectVerb(const Arguments& arguments) {
       json["memory"] = ParseJson(SessionReport(open.session.get(), NPURT_REPORT_MEMORY));
       json["plan"] = plan;
     }
+    if (with_precision) json["precision"] = plan["precision"];
     std::printf("%s\n", DumpJson(json, 1).c_str());
     return Status();
   }
@@ -186,6 +245,7 @@ Status InspectVerb(const Arguments& arguments) {
   PrintValues("outputs", outputs);
   PrintOperators(operators);
   if (with_plan) PrintPlan(plan);
+  if (with_precision) PrintPrecision(plan["precision"]);
   return Status();
 }
 

@@ -19,14 +19,17 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"run", "Runs a model once and shows its outputs.", RunVerb},
     {"bench", "Times a model.", BenchVerb},
+    {"compare", "Shows where two configurations of a model differ.", CompareVerb},
     {"inspect", "Shows inputs, outputs, operators and the plan of a model.", InspectVerb},
     {"test", "Runs ONNX test folders.", TestVerb},
     {"options", "Lists the options of the library.", OptionsVerb},
+    {"tune-precision", "Finds what must be kept out of mixed precision.", TunePrecisionVerb},
     {"version", "Shows version, build and CPU.", VersionVerb},
 };
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 all went well; 1 tests failed; 2 the arguments are wrong; 3 a model, option or "
+    "Exit codes: 0 all went well; 1 the answer is no: tests failed, values differ, no list helps; "
+    "2 the arguments are wrong; 3 a model, option or "
     "file was refused; 4 the run failed; 5 a bug of the library.";
 
 std::string Help() {

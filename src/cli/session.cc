@@ -103,18 +103,21 @@ Status Load(const std::string& path, const SessionFlags& flags, OwnedModel* out)
   return LoadWith(path, options.get(), out);
 }
 
-Status Open(const std::string& path, const SessionFlags& flags, OpenSession* out) {
+Status Compile(npurt_model* model, const SessionFlags& flags, const std::string& what,
+               OwnedSession* out) {
   OwnedOptions options;
   NPURT_CLI_TRY(flags.MakeOptions(&options));
   OwnedError error;
-  const std::int64_t start = npurt_now_ns();
-  NPURT_CLI_TRY(LoadWith(path, options.get(), &out->model));
-  npurt_status status =
-      npurt_session_create(options.get(), nullptr, out->session.out(), error.out());
+  npurt_status status = npurt_session_create(options.get(), nullptr, out->out(), error.out());
   NPURT_CLI_TRY(FromLibrary(status, error, kExitRefused, "making a session"));
-  status =
-      npurt_session_add_model(out->session.get(), out->model.get(), nullptr, nullptr, error.out());
-  NPURT_CLI_TRY(FromLibrary(status, error, kExitRefused, path, Remedy(status)));
+  status = npurt_session_add_model(out->get(), model, nullptr, nullptr, error.out());
+  return FromLibrary(status, error, kExitRefused, what, Remedy(status));
+}
+
+Status Open(const std::string& path, const SessionFlags& flags, OpenSession* out) {
+  const std::int64_t start = npurt_now_ns();
+  NPURT_CLI_TRY(Load(path, flags, &out->model));
+  NPURT_CLI_TRY(Compile(out->model.get(), flags, path, &out->session));
   out->load_ms = static_cast<double>(npurt_now_ns() - start) / 1e6;
   return Status();
 }

@@ -35,6 +35,10 @@ Status Load(const std::string& path, const SessionFlags& flags, OwnedModel* out)
 
 Status Open(const std::string& path, const SessionFlags& flags, OpenSession* out);
 
+// A session of its own for a model that was read; `what` heads its errors.
+Status Compile(npurt_model* model, const SessionFlags& flags, const std::string& what,
+               OwnedSession* out);
+
 // An input or output of a graph, copied out of the library.
 struct ValueInfo {
   std::string name, type;

@@ -10,7 +10,7 @@
 namespace npurt::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;   // the job ran and its answer is no: tests failed
+inline constexpr int kExitFailed = 1;   // the job ran and its answer is no: tests failed, values differ
 inline constexpr int kExitUsage = 2;    // wrong arguments
 inline constexpr int kExitRefused = 3;  // a model, option or file that cannot be used
 inline constexpr int kExitRun = 4;      // the run itself failed

@@ -14,9 +14,11 @@ using Arguments = std::vector<std::string>;  // after the verb
 
 Status RunVerb(const Arguments& arguments);
 Status BenchVerb(const Arguments& arguments);
+Status CompareVerb(const Arguments& arguments);
 Status InspectVerb(const Arguments& arguments);
 Status TestVerb(const Arguments& arguments);
 Status OptionsVerb(const Arguments& arguments);
+Status TunePrecisionVerb(const Arguments& arguments);
 Status VersionVerb(const Arguments& arguments);
 
 }  // namespace npurt::cli

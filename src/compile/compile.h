@@ -24,6 +24,11 @@
 
 namespace npurt::compile {
 
+namespace precision {
+struct Report;
+struct Settings;
+}  // namespace precision
+
 struct CompileOptions {
   const device::Device* device = nullptr;
   memory::Allocator* allocator = nullptr;  // for what runs allocate; outlives the program
@@ -38,6 +43,11 @@ struct CompileOptions {
   std::uint64_t random_seed = 0;
   HashSet<std::string> keep;  // values that must stay observable
   const std::atomic<bool>* cancel = nullptr;  // asked between passes
+  // What the nodes compute in; null: as the graph says, and no report.
+  std::shared_ptr<const precision::Settings> precision;
+  // Of a subgraph: where it is, and the report of the graph around it.
+  std::string path;
+  std::vector<precision::Report>* precision_reports = nullptr;
   // For the plans of subgraphs.
   int participants = 1;
   std::size_t plan_cache_bytes = 0;
@@ -55,6 +65,8 @@ struct PassReport {
 
 struct CompileReport {
   std::vector<PassReport> passes;
+  // Of the graph and its subgraphs; empty in a subgraph.
+  std::shared_ptr<const std::vector<precision::Report>> precision;
   int nodes_before = 0, steps_after = 0;
 };
 
@@ -71,6 +83,8 @@ absl::StatusOr<Compiled> Compile(const graph::Graph& graph, const CompileOptions
 struct PassContext {
   graph::Graph& graph;
   const CompileOptions& options;
+  // Options speak of this node's types: it is not taken into another one before they are chosen.
+  bool Named(const graph::Node& node) const;
   bool MayVanish(graph::ValueId value) const {
     return !graph.IsOutput(value) && (options.keep.empty() ||
                                       !options.keep.contains(graph.value(value).name));
@@ -83,11 +97,15 @@ absl::StatusOr<int> RemoveNoOps(PassContext& context);
 absl::StatusOr<int> RemoveUnused(PassContext& context);
 absl::StatusOr<int> MergeEqualNodes(PassContext& context);
 absl::StatusOr<int> WidenHalf(PassContext& context);
+absl::StatusOr<int> RoundHalf(PassContext& context);
+absl::StatusOr<int> ChoosePrecision(PassContext& context);
 absl::StatusOr<int> FoldChannelScale(PassContext& context);  // BatchNormalization into Conv
 absl::StatusOr<int> FuseAttention(PassContext& context);
 absl::StatusOr<int> FuseNorms(PassContext& context);
 absl::StatusOr<int> FuseGelu(PassContext& context);
+absl::StatusOr<int> FuseQuantized(PassContext& context);  // before constants are folded
 absl::StatusOr<int> FuseEpilogues(PassContext& context);
+absl::StatusOr<int> ChooseLayouts(PassContext& context);  // channels last
 absl::StatusOr<int> FuseElementwiseChains(PassContext& context);
 
 // Compiles a subgraph of `node` with what `outer` knows of the values that it captures. If it cannot be
@@ -96,8 +114,8 @@ absl::StatusOr<std::shared_ptr<const exec::Callee>> CompileSubgraph(
     const graph::Graph& outer, const graph::Node& node, const std::string& attribute,
     const graph::Graph& body, const CompileOptions& options);
 
-// The last pass: graph to program.
-absl::StatusOr<Compiled> Lower(const graph::Graph& graph, const CompileOptions& options);
+// The last pass: graph to program. Takes the bytes of constants that have been packed out of the graph.
+absl::StatusOr<Compiled> Lower(graph::Graph& graph, const CompileOptions& options);
 
 }  // namespace npurt::compile
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compile/compile.h"
 #include "compile/plan_cache.h"
+#include "compile/precision/precision.h"
 
 namespace npurt::compile {
 namespace {
@@ -91,6 +92,8 @@ absl::StatusOr<std::shared_ptr<const exec::Callee>> CompileSubgraph(const Graph&
   const std::unique_ptr<Graph> body = source.Clone();
   CompileOptions inside = options;
   inside.inside = true;
+  inside.path = absl::StrCat(options.path, options.path.empty() ? "" : "/",
+                             precision::NodeName(outer, node), "/", attribute);
   absl::Status status = Specialise(outer, node, body.get());
   if (status.ok()) {
     auto compiled = Compile(*body, inside);

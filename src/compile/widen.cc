@@ -7,9 +7,15 @@
 // that are not widened (their schema or meaning needs the narrow type) and at subgraphs, whose
 // boundaries stay as declared. Nodes that only move bytes stay narrow until they meet a value that
 // is wide.
+//
+// RoundHalf does the same where options have chosen the types: what a node makes is then rounded to
+// its type, once, before anybody reads it. Nodes that only select among or negate what they are given
+// make nothing that needs rounding; before one that keeps the order of numbers (Relu) rounding
+// waits for its result, so that both stay one step.
 #include <algorithm>
 
 #include "compile/compile.h"
+#include "ops/ops_info.h"
 
 namespace npurt::compile {
 namespace {
@@ -57,24 +63,39 @@ const Special* FindSpecial(absl::string_view op) {
   return found == std::end(kSpecial) ? nullptr : found;
 }
 
-// The type variable of operand `i` of `params`, or null.
-const ops::TypeVar* VariableOf(const ops::OpDef& op, absl::Span<const ops::Param> params,
-                               std::size_t i) {
-  std::size_t count = 0;
-  while (count < params.size() && params[count].name != nullptr) ++count;
-  if (count == 0) return nullptr;
-  const ops::Param& param = params[std::min(i, count - 1)];
-  for (const ops::TypeVar& variable : op.types)
-    if (variable.name != nullptr && absl::string_view(variable.name) == param.type)
-      return &variable;
-  return nullptr;
+// Operators whose result is representable if what they read is; kKeepsOrder also f(round(x)) =
+// round(f(x)).
+struct Exact {
+  absl::string_view op;
+  bool keeps_order;
+};
+constexpr Exact kExact[] = {
+    {"Abs", false},       {"Ceil", false},      {"Clip", true},  {"Floor", false},
+    {"GlobalMaxPool", true}, {"Hardmax", false}, {"Max", false},  {"MaxPool", true},
+    {"Min", false},       {"Neg", false},       {"Pad", false},  {"ReduceMax", true},
+    {"ReduceMin", true},  {"Relu", true},       {"Round", false}, {"Sign", false},
+    {"ThresholdedRelu", false}, {"TopK", false},
+};
+
+bool IsExact(absl::string_view op) {
+  const Special* special = FindSpecial(op);
+  return (special != nullptr && special->kind == Kind::kMoves) ||
+         std::any_of(std::begin(kExact), std::end(kExact),
+                     [op](const Exact& exact) { return exact.op == op; });
+}
+bool KeepsOrder(absl::string_view op) {
+  return std::any_of(std::begin(kExact), std::end(kExact),
+                     [op](const Exact& exact) { return exact.op == op && exact.keeps_order; });
 }
 
 class Widener {
  public:
-  explicit Widener(PassContext& context)
+  Widener(PassContext& context, bool rounds)
       : context_(context),
         graph_(context.graph),
+        rounds_(rounds),
+        unrounded_(static_cast<std::size_t>(context.graph.value_count()), false),
+        rounded_(static_cast<std::size_t>(context.graph.value_count()), false),
         wide_(static_cast<std::size_t>(context.graph.value_count()), kNone) {}
 
   absl::StatusOr<int> Run() {
@@ -106,12 +127,17 @@ class Widener {
                : kNone;
   }
 
+  bool IsRounded(ValueId id) const {
+    return id != kNone && static_cast<std::size_t>(id) < rounded_.size() &&
+           rounded_[static_cast<std::size_t>(id)];
+  }
+
   // A value that it reads was made wide; constants and casts of inputs do not count.
   bool MeetsWide(NodeId id) const {
     const Node& node = graph_.node(id);
     return std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId in) {
-      return WideOf(in) != kNone && !graph_.value(in).is_constant() &&
-             graph_.value(in).producer == kNone && !graph_.value(in).is_input;
+      return IsRounded(in) || (WideOf(in) != kNone && !graph_.value(in).is_constant() &&
+                               graph_.value(in).producer == kNone && !graph_.value(in).is_input);
     });
   }
 
@@ -125,7 +151,7 @@ class Widener {
       if (node.inputs[i] == kNone) continue;
       if (graph_.value(node.inputs[i]).type.kind != ValueKind::kTensor) return false;
       if (!IsHalf(node.inputs[i])) continue;
-      const ops::TypeVar* variable = VariableOf(op, op.inputs, i);
+      const ops::TypeVar* variable = ops::VariableOf(op, op.inputs, i);
       if (variable == nullptr || !Contains(variable->allowed, DType::kF32)) return false;
       open.push_back(variable);
     }
@@ -133,7 +159,7 @@ class Widener {
       if (node.outputs[i] == kNone) continue;
       if (graph_.value(node.outputs[i]).type.kind != ValueKind::kTensor) return false;
       if (!IsHalf(node.outputs[i])) continue;
-      const ops::TypeVar* variable = VariableOf(op, op.outputs, i);
+      const ops::TypeVar* variable = ops::VariableOf(op, op.outputs, i);
       if (std::find(open.begin(), open.end(), variable) == open.end()) return false;
     }
     return !open.empty();
@@ -176,7 +202,27 @@ class Widener {
     if (producer != kNone) graph_.MergeOrigins(cast, producer);
   }
 
+  // The result of a node is not representable, and somebody may tell.
+  bool Rounds(NodeId id, ValueId out) {
+    if (!rounds_) return false;
+    const Node& node = graph_.node(id);
+    const bool exact = IsExact(node.op->name) &&
+                       std::none_of(node.inputs.begin(), node.inputs.end(), [this](ValueId in) {
+                         return in != kNone && static_cast<std::size_t>(in) < unrounded_.size() &&
+                                unrounded_[static_cast<std::size_t>(in)];
+                       });
+    if (exact) return false;
+    const auto& uses = graph_.value(out).uses;
+    const bool waits = uses.size() == 1 && uses[0].input == 0 && context_.MayVanish(out) &&
+                       KeepsOrder(graph_.node(uses[0].node).op->name) &&
+                       MayWiden(graph_.node(uses[0].node));
+    unrounded_[static_cast<std::size_t>(out)] = waits;
+    return !waits;
+  }
+
   absl::Status Widen(NodeId id) {
+    absl::InlinedVector<bool, 4> rounds;
+    for (ValueId out : graph_.node(id).outputs) rounds.push_back(IsHalf(out) && Rounds(id, out));
     for (std::size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
       const ValueId in = graph_.node(id).inputs[i];
       if (!IsHalf(in)) continue;
@@ -189,6 +235,11 @@ class Widener {
       const ValueId twin = NewTwin(out);
       graph_.mutable_value(out).producer = kNone;
       graph_.SetProducer(twin, id, static_cast<int>(i));
+      if (rounds[i]) {
+        AddCast(twin, out);
+        rounded_[static_cast<std::size_t>(out)] = true;
+        continue;
+      }
       wide_[static_cast<std::size_t>(out)] = twin;
       moved_.push_back(out);
     }
@@ -197,7 +248,7 @@ class Widener {
 
   // A Cast reads what is wide without rounding it first.
   void ReadWide(NodeId id) {
-    if (!MeetsWide(id)) return;
+    if (!MeetsWide(id) || WideOf(graph_.node(id).inputs[0]) == kNone) return;
     graph_.SetInput(id, 0, WideOf(graph_.node(id).inputs[0]));
   }
 
@@ -210,12 +261,16 @@ class Widener {
 
   PassContext& context_;
   Graph& graph_;
+  const bool rounds_;
+  std::vector<bool> unrounded_;  // values that wait for a Relu to be rounded
+  std::vector<bool> rounded_;    // values that a node made wide and a Cast rounds
   std::vector<ValueId> wide_;   // by narrow value
   std::vector<ValueId> moved_;  // whose producers make their twins
 };
 
 }  // namespace
 
-absl::StatusOr<int> WidenHalf(PassContext& context) { return Widener(context).Run(); }
+absl::StatusOr<int> WidenHalf(PassContext& context) { return Widener(context, false).Run(); }
+absl::StatusOr<int> RoundHalf(PassContext& context) { return Widener(context, true).Run(); }
 
 }  // namespace npurt::compile

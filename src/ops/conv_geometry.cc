@@ -91,13 +91,23 @@ std::int64_t PadOf(const Attributes& attributes, bool transposed, std::size_t i,
 
 }  // namespace
 
+bool ChannelsLast(const Attributes& attributes) {
+  return attributes.Has("data_format") && attributes.String("data_format", "") == "NHWC";
+}
+
 absl::Status InferConv(InferContext& context, bool transposed, int bias) {
-  const SymDims &x = context.shape(0), &w = context.shape(1);
-  if (x.size() < 3 || x.size() != w.size())
-    return absl::InvalidArgumentError(absl::StrCat("x has shape ", ShapeString(x), ", w ",
-                                                   ShapeString(w),
+  const SymDims& w = context.shape(1);
+  if (context.rank(0) < 3 || context.rank(0) != context.rank(1))
+    return absl::InvalidArgumentError(absl::StrCat("x has shape ", ShapeString(context.shape(0)),
+                                                   ", w ", ShapeString(w),
                                                    ", want equal ranks of at least 3"));
   const Attributes& attributes = context.attributes();
+  const std::string format = attributes.String("data_format", "NCHW");
+  if (format != "NCHW" && format != "NHWC")
+    return absl::InvalidArgumentError(
+        absl::StrCat("data_format is '", format, "', want NCHW or NHWC"));
+  const bool last = format == "NHWC";
+  const SymDims x = ChannelsFirstOf(context.shape(0), last);
   const std::size_t spatial = x.size() - 2;
   NPURT_RETURN_IF_ERROR(CheckAttributes(attributes, spatial, transposed));
   const std::int64_t groups = attributes.Int("group", 1);
@@ -129,7 +139,7 @@ absl::Status InferConv(InferContext& context, bool transposed, int bias) {
     return absl::InvalidArgumentError(absl::StrCat("bias has shape ",
                                                    ShapeString(context.shape(bias)), ", want [",
                                                    out[1].ToString(), "]"));
-  context.set_output(0, context.dtype(0), std::move(out));
+  context.set_output(0, context.dtype(0), ChannelsLastOf(std::move(out), last));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #ifndef NPURT_OPS_CONV_GEOMETRY_H_
 #define NPURT_OPS_CONV_GEOMETRY_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/conv/conv.h"
@@ -21,6 +22,21 @@ struct ConvGeometry {
   Dims in, out, kernel;                                   // spatial
   Dims stride, dilation, pad;                             // pad at the beginning
 };
+
+// Whether the node's images have their channels last: attribute data_format, "NCHW" or "NHWC" for any
+// number of spatial dimensions. Weights keep their order. Set by the layout pass.
+bool ChannelsLast(const Attributes& attributes);
+// The dimensions of an image in the order NC..., and back.
+template <typename T>
+T ChannelsFirstOf(T dims, bool channels_last) {
+  if (channels_last) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  return dims;
+}
+template <typename T>
+T ChannelsLastOf(T dims, bool channels_last) {
+  if (channels_last) std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  return dims;
+}
 
 // Checks attributes and shapes and sets the output. `bias` is the input with the bias.
 absl::Status InferConv(InferContext& context, bool transposed, int bias = 2);

@@ -30,6 +30,11 @@ T Finished(const kernels::Epilogue& epilogue, Sum x) {
 template <typename T>
 using SumOf = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
+// Whether the fuse pass has added a Relu to an operator on bytes.
+inline bool HasRelu(const Attributes& attributes) {
+  return attributes.Int("activation") == static_cast<std::int64_t>(kernels::Activation::kRelu);
+}
+
 // The instruction sets for a matrix kernel under the options of the program.
 inline IsaSet MatrixIsa(const PrepareContext& context) {
   // The generic kernels are compiled for no set at all, so they are the same everywhere.

@@ -1,12 +1,14 @@
 // ConvInteger: y = conv(x - x_zero, w - w_zero) in int32. QLinearConv: (that + bias) * x_scale * w_scale /
-// y_scale, rounded, plus y_zero and saturated. Parameters of w may be one per output channel.
+// y_scale, rounded, plus y_zero and saturated. Parameters of w may be one per output channel. The fuse
+// pass may add a Relu to QLinearConv: what is less than y_zero becomes y_zero.
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/intconv/intconv.h"
 #include "ops/conv_geometry.h"
 #include "ops/move.h"
-#include "ops/numbers.h"
+#include "ops/number_list.h"
 
 namespace npurt::ops::integer_conv {
 namespace {
@@ -166,11 +168,168 @@ absl::Status ReferenceQLinear(const RunContext& run, std::int64_t, void*) {
         const double zero = RealAt(run, 7, 0);
         const double bias = run.has_input(8) ? RealAt(run, 8, m) : 0;
         const auto size = static_cast<std::int64_t>(sums.size());
-        for (std::int64_t i = 0; i < size; ++i)
-          StoreNumber(out.dtype, out.data, (n * channels + m) * size + i,
-                      std::nearbyint((sums[static_cast<std::size_t>(i)] + bias) * scale) + zero);
+        for (std::int64_t i = 0; i < size; ++i) {
+          double y = std::nearbyint((sums[static_cast<std::size_t>(i)] + bias) * scale);
+          if (HasRelu(run.attributes()) && y < 0) y = 0;
+          StoreNumber(out.dtype, out.data, (n * channels + m) * size + i, y + zero);
+        }
         return absl::OkStatus();
       });
+}
+
+// --- the fast version: constant weights ---------------------------------------------------------------
+
+// Where an operator has its inputs; -1: it has none such.
+struct Inputs {
+  int x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+};
+constexpr Inputs kInteger = {0, -1, 2, 1, -1, 3, -1, -1, -1};
+constexpr Inputs kQLinear = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+struct PreparedIntConv : Prepared {
+  const kernels::IntGemmKernel* gemm = nullptr;
+  PackedBuffer weights;
+  std::vector<std::int32_t> w_zero;  // per output channel
+  // The same for scales and bias, if they are constants. The first is then that of the whole: a
+  // product in the order in which the reference takes it.
+  std::vector<double> scale, bias;
+};
+
+void FillScale(const NumberList& x, const NumberList& w, const NumberList& y, std::int64_t n,
+               double* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = x.At(0) * w.At(i) / y.At(0);
+}
+
+// Beyond these a tile's part of the image may not fit its scratch, and the reference needs the weights.
+constexpr std::int64_t kMostReach = 128, kMostStride = 16;
+
+template <const Inputs& kIn>
+absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
+  const Tensor* w = context.constant(kIn.w);
+  if (w == nullptr || w->rank() < 3 || w->rank() > 2 + kernels::kConvRank || w->element_count() == 0)
+    return nullptr;
+  const std::int64_t channels = w->dims()[0], groups = context.attributes().Int("group", 1);
+  const auto constant = [&](int i) { return !context.has_input(i) || context.constant(i) != nullptr; };
+  for (int i : {kIn.x_scale, kIn.x_zero, kIn.y_scale, kIn.y_zero})
+    if (i >= 0 && !IsOneOrEach(context, i, 1)) return nullptr;
+  for (int i : {kIn.w_scale, kIn.w_zero})
+    if (i >= 0 && !IsOneOrEach(context, i, channels)) return nullptr;
+  const bool has_bias = kIn.bias >= 0 && context.has_input(kIn.bias);
+  if (has_bias && NumbersOf(context, kIn.bias).count != channels) return nullptr;
+  if (!constant(kIn.w_zero) || groups <= 0 || channels % groups != 0) return nullptr;
+  ConvGeometry g;
+  g.batch = 1;
+  g.groups = groups;
+  g.in_channels = w->dims()[1];
+  g.out_channels = channels / groups;
+  for (int i = 2; i < w->rank(); ++i) {
+    g.kernel.push_back(w->dims()[i]);
+    for (Dims* ones : {&g.in, &g.out}) ones->push_back(1);
+    const auto entry = [&](const char* name) {
+      const auto list = context.attributes().Ints(name);
+      return i - 2 < static_cast<int>(list.size()) ? list[i - 2] : 1;
+    };
+    g.stride.push_back(entry("strides"));
+    g.dilation.push_back(entry("dilations"));
+    g.pad.push_back(0);
+    if (g.stride.back() > kMostStride || g.dilation.back() > kMostReach ||
+        g.kernel.back() * g.dilation.back() > kMostReach)
+      return nullptr;
+  }
+  auto prepared = std::make_unique<PreparedIntConv>();
+  prepared->gemm = kernels::SelectIntGemmKernel(context.isa());
+  prepared->kernel = prepared->gemm->name;
+  const auto count = static_cast<std::size_t>(channels);
+  prepared->w_zero.resize(count);
+  for (std::int64_t i = 0; i < channels; ++i)
+    prepared->w_zero[static_cast<std::size_t>(i)] = NumbersOf(context, kIn.w_zero).ZeroPoint(i);
+  if (kIn.y_scale >= 0) {
+    if (constant(kIn.x_scale) && constant(kIn.w_scale) && constant(kIn.y_scale)) {
+      prepared->scale.resize(count);
+      FillScale(NumbersOf(context, kIn.x_scale), NumbersOf(context, kIn.w_scale),
+                NumbersOf(context, kIn.y_scale), channels, prepared->scale.data());
+    }
+    prepared->bias.resize(count);
+    for (std::int64_t i = 0; i < channels; ++i)
+      prepared->bias[static_cast<std::size_t>(i)] = NumbersOf(context, kIn.bias).Or(0, i);
+  }
+  kernels::IntConvProblem problem;
+  ToConvProblem(g, false, &problem.shape);
+  problem.x_signed = context.type(kIn.x).dtype == DType::kI8;
+  problem.w_signed = w->dtype() == DType::kI8;
+  const std::int64_t bytes = kernels::PackedIntConvWeightsSize(*prepared->gemm, problem);
+  if (bytes == 0) return absl::ResourceExhaustedError("w is too large to pack");
+  prepared->packed_bytes = static_cast<std::size_t>(bytes);
+  std::vector<std::uint32_t> row(
+      static_cast<std::size_t>(kernels::IntConvRowSize(*prepared->gemm, problem) / 4));
+  NPURT_ASSIGN_OR_RETURN(prepared->weights, context.Pack(prepared->packed_bytes, [&](void* data) {
+    kernels::PackIntConvWeights(*prepared->gemm, problem, w->data(), prepared->w_zero.data(), 1,
+                                row.data(), data);
+  }));
+  context.DropConstant(kIn.w);
+  return prepared;
+}
+
+struct Bound {
+  kernels::IntConvProblem problem;
+  kernels::IntConvTiling tiling;
+};
+
+template <const Inputs& kIn>
+absl::Status Bind(BindContext& bind) {
+  const auto* prepared = bind.prepared<PreparedIntConv>();
+  NPURT_ASSIGN_OR_RETURN(const ConvGeometry g,
+                         ConvGeometryOf(bind.attributes(), false, bind.dims(kIn.x),
+                                        bind.dims(kIn.w), bind.output_dims(0)));
+  auto* bound = bind.New<Bound>();
+  bound->problem = kernels::IntConvProblem();
+  ToConvProblem(g, false, &bound->problem.shape);
+  bound->problem.x_signed = bind.dtype(kIn.x) == DType::kI8;
+  bound->problem.w_signed = bind.dtype(kIn.w) == DType::kI8;
+  const kernels::IntConvTiling& t = bound->tiling =
+      kernels::PlanIntConv(bound->problem, *prepared->gemm);
+  if (t.tiles < 0) return absl::InvalidArgumentError("sizes overflow");
+  const double bytes = static_cast<double>(bind.count(kIn.x) + bind.output_count_of(0));
+  bind.SetTiles(t.tiles,
+                CostOf(t.flops_per_tile, t.tiles > 0 ? bytes / static_cast<double>(t.tiles) : 0));
+  bind.SetScratch(t.scratch_bytes +
+                  (kIn.y_scale >= 0 && prepared->scale.empty() ? prepared->w_zero.size() * 8 : 0));
+  return absl::OkStatus();
+}
+
+template <const Inputs& kIn>
+absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
+  const auto* prepared = run.prepared<PreparedIntConv>();
+  const auto* bound = run.bound<Bound>();
+  kernels::IntConvCall call{&bound->problem,
+                            &bound->tiling,
+                            run.in<char>(kIn.x),
+                            prepared->weights.data.get(),
+                            NumbersOf(run, kIn.x_zero).ZeroPoint(),
+                            prepared->w_zero.data(),
+                            1,
+                            run.out<char>(0),
+                            {}};
+  if (kIn.y_scale >= 0) {
+    kernels::IntEpilogue& e = call.epilogue;
+    e.to_bytes = true;
+    e.row_bias = prepared->bias.data();
+    e.row_scale = prepared->scale.data();
+    if (prepared->scale.empty()) {
+      auto* const scale = reinterpret_cast<double*>(static_cast<char*>(scratch) +
+                                                    bound->tiling.scratch_bytes);
+      FillScale(NumbersOf(run, kIn.x_scale), NumbersOf(run, kIn.w_scale),
+                NumbersOf(run, kIn.y_scale), static_cast<std::int64_t>(prepared->w_zero.size()),
+                scale);
+      e.row_scale = scale;
+    }
+    const bool is_signed = run.output(0).dtype == DType::kI8;
+    e.zero = NumbersOf(run, kIn.y_zero).ZeroPoint();
+    e.low = HasRelu(run.attributes()) ? e.zero : is_signed ? -128 : 0;
+    e.high = is_signed ? 127 : 255;
+  }
+  kernels::RunIntConvTile(call, tile, scratch);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -189,6 +348,9 @@ extern constexpr OpDef kOps[] = {
                        {"strides", AttrKind::kInts}},
         .infer = InferInteger,
         .reference = ReferenceInteger,
+        .prepare = Prepare<kInteger>,
+        .bind = Bind<kInteger>,
+        .run = Run<kInteger>,
     },
     {
         .name = "QLinearConv",
@@ -208,9 +370,13 @@ extern constexpr OpDef kOps[] = {
                        {"group", AttrKind::kInt},
                        {"kernel_shape", AttrKind::kInts},
                        {"pads", AttrKind::kInts},
-                       {"strides", AttrKind::kInts}},
+                       {"strides", AttrKind::kInts},
+                       {"activation", AttrKind::kInt}},
         .infer = InferQLinear,
         .reference = ReferenceQLinear,
+        .prepare = Prepare<kQLinear>,
+        .bind = Bind<kQLinear>,
+        .run = Run<kQLinear>,
     },
 };
 extern constexpr int kOpCount = static_cast<int>(sizeof kOps / sizeof kOps[0]);

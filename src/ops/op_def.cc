@@ -115,8 +115,10 @@ absl::Status CheckAttributes(const OpDef& op, const Attributes& attributes) {
                                            "integers",   "floats",    "strings",
                                            "a tensor",   "tensors",   "a graph",
                                            "a type"};
+  // Any node may have it: 1 keeps its element types whatever precision_mode says.
+  static constexpr AttrDef kKeepDtype = {"_keep_dtype", AttrKind::kInt};
   for (const Attribute& attribute : attributes.all()) {
-    const AttrDef* found = nullptr;
+    const AttrDef* found = attribute.name == kKeepDtype.name ? &kKeepDtype : nullptr;
     for (const AttrDef& def : op.attributes)
       if (def.name != nullptr && attribute.name == def.name) found = &def;
     if (found == nullptr) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/reduce/reduce.h"
 #include "ops/around_axis.h"
+#include "ops/conv_geometry.h"
 #include "ops/move.h"
 #include "ops/poller.h"
 
@@ -41,11 +42,13 @@ absl::Status CheckCount(const Attributes& attributes, const char* name, std::siz
 }
 
 absl::Status Infer(InferContext& context) {
-  const SymDims& in = context.shape(0);
   const Attributes& attributes = context.attributes();
-  if (in.size() < 3)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input has shape ", ShapeString(in), ", want a batch, channels and a spatial axis"));
+  if (context.rank(0) < 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat("input has shape ", ShapeString(context.shape(0)),
+                     ", want a batch, channels and a spatial axis"));
+  const bool channels_last = ChannelsLast(attributes);
+  const SymDims in = ChannelsFirstOf(context.shape(0), channels_last);
   const std::size_t spatial = in.size() - 2;
   NPURT_RETURN_IF_ERROR(CheckCount(attributes, "kernel_shape", spatial, 1));
   NPURT_RETURN_IF_ERROR(CheckCount(attributes, "strides", spatial, 1));
@@ -81,6 +84,7 @@ absl::Status Infer(InferContext& context) {
                          : FloorDiv(room, Dim(stride)) + Dim(std::int64_t{1}));
     }
   }
+  out = ChannelsLastOf(std::move(out), channels_last);
   context.set_output(0, context.dtype(0), out);
   if (context.output_count() > 1) context.set_output(1, DType::kI64, std::move(out));
   return absl::OkStatus();
@@ -92,10 +96,14 @@ struct Geometry {
   Dims in, out, window, stride, dilation, pad_begin, pad_end;
 };
 
-Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t> in,
-                    absl::Span<const std::int64_t> out) {
+// Channels that come last are one more axis, with a window of one element.
+Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t> x,
+                    absl::Span<const std::int64_t> y) {
+  const bool channels_last = ChannelsLast(attributes);
+  const Dims in = ChannelsFirstOf(Dims(x.begin(), x.end()), channels_last);
+  const Dims out = ChannelsFirstOf(Dims(y.begin(), y.end()), channels_last);
   Geometry g;
-  g.planes = in[0] * in[1];
+  g.planes = channels_last ? in[0] : in[0] * in[1];
   const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
   const std::size_t spatial = in.size() - 2;
   for (std::size_t i = 0; i < spatial; ++i) {
@@ -120,6 +128,12 @@ Geometry GeometryOf(const Attributes& attributes, absl::Span<const std::int64_t>
     }
     g.pad_begin.push_back(begin);
     g.pad_end.push_back(end);
+  }
+  if (channels_last) {
+    for (Dims* dims : {&g.in, &g.out}) dims->push_back(in[1]);
+    for (std::int64_t* plane : {&g.in_plane, &g.out_plane}) *plane *= in[1];
+    for (Dims* ones : {&g.window, &g.stride, &g.dilation}) ones->push_back(1);
+    for (Dims* zeros : {&g.pad_begin, &g.pad_end}) zeros->push_back(0);
   }
   return g;
 }
@@ -222,11 +236,20 @@ struct State final : Prepared {
 
 absl::StatusOr<std::unique_ptr<Prepared>> PreparePool(PrepareContext& context) {
   const ValueType& in = context.type(0);
-  if (in.dtype != DType::kF32 || !in.has_rank || in.dims.size() > kernels::kPoolMaxRank + 2)
+  if (in.dtype != DType::kF32 || !in.has_rank || in.dims.size() > kernels::kPoolMaxRank + (ChannelsLast(context.attributes()) ? 1 : 2))
     return nullptr;
   auto state = std::make_unique<State>();
   state->rows = &kernels::SelectPool(KernelIsa(context));
   state->kernel = state->rows->name;
+  return state;
+}
+
+absl::StatusOr<std::unique_ptr<Prepared>> PrepareMax(PrepareContext& context) {
+  const ValueType& in = context.type(0);
+  if (in.dtype != DType::kI8 && in.dtype != DType::kU8) return PreparePool(context);
+  if (!in.has_rank || in.dims.size() > kernels::kPoolMaxRank + 2) return nullptr;
+  auto state = std::make_unique<State>();
+  state->kernel = "pool_bytes";
   return state;
 }
 
@@ -274,7 +297,17 @@ absl::Status BindMax(BindContext& context) {
 }
 
 absl::Status RunMax(const RunContext& run, std::int64_t tile, void* scratch) {
-  return run.has_output(1) ? ReferenceMax(run, tile, scratch) : Run(run, tile, scratch);
+  if (run.has_output(1)) return ReferenceMax(run, tile, scratch);
+  const auto& plan = *run.bound<kernels::PoolPlan>();
+  if (run.dtype(0) == DType::kI8) {
+    kernels::RunMaxPoolTile(plan, run.in<std::int8_t>(0), run.out<std::int8_t>(0), tile, scratch);
+    return absl::OkStatus();
+  }
+  if (run.dtype(0) == DType::kU8) {
+    kernels::RunMaxPoolTile(plan, run.in<std::uint8_t>(0), run.out<std::uint8_t>(0), tile, scratch);
+    return absl::OkStatus();
+  }
+  return Run(run, tile, scratch);
 }
 
 // --- Global forms: the window is all of the spatial axes. -------------------------------------
@@ -357,6 +390,7 @@ constexpr OpDef Windowed(const char* name, DTypeSet types) {
   op.attributes[3] = {"kernel_shape", AttrKind::kInts, true};
   op.attributes[4] = {"pads", AttrKind::kInts};
   op.attributes[5] = {"strides", AttrKind::kInts};
+  op.attributes[7] = {"data_format", AttrKind::kString};
   op.infer = Infer;
   op.run = Run;
   return op;
@@ -367,7 +401,7 @@ constexpr OpDef MaxDef() {
   op.outputs[1] = {"?indices", "int64"};
   op.attributes[6] = {"storage_order", AttrKind::kInt};
   op.reference = ReferenceMax;
-  op.prepare = PreparePool;
+  op.prepare = PrepareMax;
   op.bind = BindMax;
   op.run = RunMax;
   return op;

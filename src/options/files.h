@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,25 @@ struct CustomDtypes {
   std::vector<Entry> entries;
 };
 absl::StatusOr<CustomDtypes> ParseCustomDtypes(absl::string_view text, absl::string_view file);
+
+// ops_info: JSON, as `npurt options --ops-info` prints it. `dtype` is a list of types separated by
+// commas ("any": whatever it is); the n-th of every operand make the n-th combination. What a row does not say stays as it is
+// built in; what it says of an engine is all that the engine has.
+struct OpsInfo {
+  struct Column {
+    std::vector<DType> inputs, outputs;  // the last one stands for all that follow
+  };
+  struct Row {
+    std::optional<bool> lowered;  // precision_reduce
+    std::optional<std::vector<Column>> ai_core, ai_cpu;
+  };
+  std::map<std::string, Row> rows;
+  const Row* Find(absl::string_view type) const {
+    const auto found = rows.find(std::string(type));
+    return found == rows.end() ? nullptr : &found->second;
+  }
+};
+absl::StatusOr<OpsInfo> ParseOpsInfo(absl::string_view text, absl::string_view file);
 
 // op_precision_mode: INI with [ByOpType] and [ByNodeName]; without sections, types.
 struct OpPrecision {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "options/files.h"
 #include "options/json_text.h"
 
@@ -15,6 +16,8 @@ namespace npurt::options {
 namespace {
 
 using Kind = JsonNode::Kind;
+
+constexpr std::size_t kMaxOperands = 64;
 
 absl::Status WantKind(const JsonNode& node, Kind kind, absl::string_view file) {
   if (node.kind == kind) return absl::OkStatus();
@@ -115,6 +118,92 @@ absl::StatusOr<MixList> ParseMixList(absl::string_view text, absl::string_view f
     }
   }
   return lists;
+}
+
+namespace {
+
+// "input12" is {false, 12}, "output0" {true, 0}; false if `name` is neither.
+bool IsOperand(absl::string_view name, bool* output, std::size_t* index) {
+  *output = absl::ConsumePrefix(&name, "output");
+  if (!*output && !absl::ConsumePrefix(&name, "input")) return false;
+  std::uint32_t number;
+  if (!absl::SimpleAtoi(name, &number) || number >= kMaxOperands) return false;
+  *index = number;
+  return true;
+}
+
+// Adds the combinations that one operand's `dtype` has a part in.
+absl::Status ReadOperand(const JsonNode& node, absl::string_view file, bool output,
+                         std::size_t index, std::vector<OpsInfo::Column>* columns) {
+  NPURT_RETURN_IF_ERROR(WantKind(node, Kind::kObject, file));
+  const JsonNode* dtype = node.Find("dtype");
+  if (dtype == nullptr) return ErrorAt(file, node.place, "dtype is missing");
+  NPURT_RETURN_IF_ERROR(WantKind(*dtype, Kind::kString, file));
+  const std::vector<absl::string_view> names = absl::StrSplit(dtype->text, ',');
+  if (columns->empty()) columns->resize(names.size());
+  if (names.size() != columns->size())
+    return ErrorAt(file, dtype->place,
+                   absl::StrCat("got ", names.size(), " types, want ", columns->size(),
+                                " as for the operand before: the n-th of each belong together"));
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    const absl::string_view name = absl::StripAsciiWhitespace(names[c]);
+    const DType type = DTypeFromName(name);
+    if (type == DType::kUndefined && name != "any")
+      return ErrorAt(file, dtype->place, absl::StrCat("'", name, "' is no type"));
+    auto& types = output ? (*columns)[c].outputs : (*columns)[c].inputs;
+    if (types.size() != index)
+      return ErrorAt(file, node.place, "operands must be counted from 0 and stand in order");
+    types.push_back(type);
+  }
+  return absl::OkStatus();
+}
+
+// Columns of an engine from the operands in `node`; members that are no operands go to `other`.
+template <typename Other>
+absl::Status ReadColumns(const JsonNode& node, absl::string_view file,
+                         std::optional<std::vector<OpsInfo::Column>>* columns, Other other) {
+  NPURT_RETURN_IF_ERROR(WantKind(node, Kind::kObject, file));
+  for (const auto& member : node.members) {
+    bool output;
+    std::size_t index;
+    if (!IsOperand(member.name, &output, &index)) {
+      NPURT_RETURN_IF_ERROR(other(member));
+      continue;
+    }
+    if (!columns->has_value()) columns->emplace();
+    NPURT_RETURN_IF_ERROR(ReadOperand(member.value, file, output, index, &**columns));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFlag(const JsonNode& node, absl::string_view file, std::optional<bool>* flag) {
+  NPURT_RETURN_IF_ERROR(WantKind(node, Kind::kObject, file));
+  const JsonNode* value = node.Find("flag");
+  if (value == nullptr || (value->text != "true" && value->text != "false"))
+    return ErrorAt(file, node.place, "want {\"flag\": \"true\"} or {\"flag\": \"false\"}");
+  *flag = value->text == "true";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OpsInfo> ParseOpsInfo(absl::string_view text, absl::string_view file) {
+  NPURT_ASSIGN_OR_RETURN(const JsonNode root, ParseJson(text, file));
+  NPURT_RETURN_IF_ERROR(WantKind(root, Kind::kObject, file));
+  OpsInfo result;
+  for (const auto& [type, operators, place] : root.members) {
+    OpsInfo::Row& row = result.rows[type];
+    NPURT_RETURN_IF_ERROR(
+        ReadColumns(operators, file, &row.ai_core, [&](const JsonNode::Member& member) {
+          if (member.name == "precision_reduce") return ReadFlag(member.value, file, &row.lowered);
+          if (member.name != "AiCpu") return absl::OkStatus();
+          row.ai_cpu.emplace();
+          return ReadColumns(member.value, file, &row.ai_cpu, [&](const JsonNode::Member& inner) {
+            return UnknownName(inner, file, "input0, output0 ...");
+          });
+        }));
+  }
+  return result;
 }
 
 absl::StatusOr<FusionSwitch> ParseFusionSwitch(absl::string_view text, absl::string_view file) {

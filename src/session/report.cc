@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "compile/precision/precision.h"
+
 namespace npurt::session {
 namespace {
 
@@ -162,7 +164,71 @@ std::string CompileJson(const SessionGraph& graph) {
   return Dump(json);
 }
 
-std::string PlanJson(const SessionGraph& graph) {
+namespace {
+
+Json PrecisionOperands(const std::vector<compile::precision::Report::Operand>& operands) {
+  Json list = Json::array();
+  for (const auto& operand : operands) {
+    Json entry;
+    entry["name"] = operand.value;
+    entry["original"] = nullptr;
+    entry["chosen"] = nullptr;
+    if (operand.original != DType::kUndefined) {
+      entry["original"] = std::string(DTypeName(operand.original));
+      entry["chosen"] = std::string(DTypeName(operand.chosen));
+    }
+    entry["why"] = operand.why;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json PrecisionJson(const SessionGraph& graph, const compile::precision::Settings& settings) {
+  namespace precision = compile::precision;
+  Json json;
+  json["option"] = settings.option;
+  json["mode"] = std::string(precision::NameOf(settings.mode));
+  json["warnings"] = settings.warnings;
+  json["nodes"] = Json::array();
+  json["casts"] = Json::array();
+  const std::vector<precision::Report>* reports = graph.compiled.report.precision.get();
+  std::vector<precision::Report> origin;
+  if (settings.keeps_all()) {
+    origin = precision::DescribeOrigin(*graph.source);
+    reports = &origin;
+  }
+  for (const precision::Report& report : *reports) {
+    for (const precision::Report::Node& node : report.nodes) {
+      Json entry;
+      entry["graph"] = report.path;
+      entry["name"] = node.name;
+      entry["op"] = node.op;
+      entry["type"] = node.type;
+      entry["list"] = node.list;
+      entry["engine"] = node.engine;
+      entry["rule"] = node.rule;
+      entry["producer"] = node.producer;
+      if (!node.warning.empty()) entry["warning"] = node.warning;
+      entry["origins"] = node.origins;
+      entry["inputs"] = PrecisionOperands(node.inputs);
+      entry["outputs"] = PrecisionOperands(node.outputs);
+      json["nodes"].push_back(std::move(entry));
+    }
+    for (const precision::InsertedCast& cast : report.casts)
+      json["casts"].push_back({{"graph", report.path},
+                               {"value", cast.value},
+                               {"from", std::string(DTypeName(cast.from))},
+                               {"to", std::string(DTypeName(cast.to))},
+                               {"producer", cast.producer},
+                               {"consumers", cast.consumers},
+                               {"constant", cast.constant}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string PlanJson(const SessionGraph& graph, const compile::precision::Settings& settings) {
   const exec::Program& program = *graph.compiled.program;
   const std::shared_ptr<const exec::Plan> plan = PlanOf(graph);
   Json json;
@@ -178,6 +244,7 @@ std::string PlanJson(const SessionGraph& graph) {
     json["scratch_bytes_per_thread"] = plan->scratch_bytes;
     json["exact"] = plan->exact;
   }
+  json["precision"] = PrecisionJson(graph, settings);
   json["steps"] = Json::array();
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const exec::Step& step = program.steps[s];

@@ -21,7 +21,10 @@ std::string ModelMemoryJson(const graph::Graph& graph);
 std::string CompileJson(const SessionGraph& graph);
 // Streams, events and steps; with sizes and offsets of the plan used last, or of the graph's own shapes
 // if all are known.
-std::string PlanJson(const SessionGraph& graph);
+// "precision" is {"option", "mode", "warnings", "nodes": [{"graph", "name", "op", "type", "list", "engine",
+// "rule", "producer", "warning"?, "origins", "inputs", "outputs": [{"name", "original", "chosen",
+// "why"}]}], "casts": [{"graph", "value", "from", "to", "producer", "consumers", "constant"}]}.
+std::string PlanJson(const SessionGraph& graph, const compile::precision::Settings& settings);
 // Bytes by owner.
 std::string MemoryJson(Session& session, const SessionGraph& graph);
 std::string CountersJson(const Session& session, const SessionGraph& graph);

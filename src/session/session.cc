@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compile/precision/precision.h"
 #include "options/files.h"
 #include "session/run.h"
 
@@ -92,6 +93,10 @@ absl::Status Session::Configure() {
   compile_options_.same_bits_on_every_isa = options_.Text(Option::reproducibility) == "isa";
   compile_options_.fusion = options_.Bool(Option::fusion);
   NPURT_RETURN_IF_ERROR(ReadFusionSwitch());
+  NPURT_ASSIGN_OR_RETURN(compile::precision::Settings precision,
+                         compile::precision::ReadSettings(options_));
+  compile_options_.precision =
+      std::make_shared<const compile::precision::Settings>(std::move(precision));
   compile_options_.constant_folding = options_.Bool(Option::constant_folding);
   compile_options_.streams_per_engine = static_cast<int>(options_.Int(Option::inter_op_streams));
   compile_options_.random_seed = static_cast<std::uint64_t>(options_.Int(Option::random_seed));

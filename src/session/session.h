@@ -107,6 +107,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const device::Device& device() const { return *device_; }
   int threads() const { return threads_; }
   IsaSet isa() const { return isa_; }
+  const compile::precision::Settings& precision() const { return *compile_options_.precision; }
   // True in a child of the process that made the session: its threads are not there.
   bool InForkedChild() const;
 

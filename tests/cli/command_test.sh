@@ -31,7 +31,7 @@ expect() {
   fi
 }
 
-for verb in run bench inspect test options version; do
+for verb in run bench compare inspect test options tune-precision version; do
   expect 0 "usage: npurt $verb" "$verb" --help
   wide=$(awk 'length($0) > 80' "$work/out")
   report "$verb --help is wider than 80 columns: $wide" "$([ -z "$wide" ]; echo $?)"
@@ -74,6 +74,29 @@ expect 0 '"steps"' inspect "$work/add.onnx" --plan --json
 expect 0 "Add" inspect "$work/add.onnx" --plan
 expect 0 '^{.*"p50_ms":.*"runs":.*}$' bench "$work/add.onnx" --seconds 0.05 --json
 expect 0 "p99_ms" bench "$work/add.onnx" --seconds 0.05 --concurrency 2
+
+expect 0 "all within the tolerance" compare "$work/add.onnx" --a device=reference
+expect 0 '"first_beyond": null' compare "$work/add.onnx" --a device=reference --json --html "$work/page.html"
+report "compare writes a page" "$(grep -q '<circle' "$work/page.html"; echo $?)"
+expect 0 "within" compare "$work/add.onnx" --a disable_isa=avx2,avx512,threads=1 --b threads=2 --every-value
+expect 2 "would be the same" compare "$work/add.onnx"
+expect 2 "got 'threads', want KEY=VALUE" compare "$work/add.onnx" --a threads --b threads=2
+expect 2 "did you mean threads" compare "$work/add.onnx" --a thread=1
+expect 2 "got 'x=1', want abs=X" compare "$work/add.onnx" --a threads=1 --tolerance x=1
+expect 3 "cannot be written" compare "$work/add.onnx" --a threads=1 --html "$work/none/page.html"
+
+# y = random numbers: another seed gives other ones.
+printf '\x08\x08\x3a\x40\x0a\x19\x0a\x01x\x12\x01y\x22\x11RandomUniformLike\x12\x01gZ\x0f\x0a\x01x\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x02b\x0f\x0a\x01y\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x02B\x04\x0a\x00\x10\x0d' >"$work/random.onnx"
+expect 1 "" compare "$work/random.onnx" --a random_seed=1 --b random_seed=2
+report "compare names the first" "$(grep -q "^first beyond the tolerance: value 'y' of RandomUniformLike" "$work/out"; echo $?)"
+expect 0 "all within" compare "$work/random.onnx" --b random_seed=2 --tolerance abs=1
+
+expect 0 "nothing needs to be" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 -o "$work/mix.json" --samples 2
+report "an empty list is a list" "$([ "$(cat "$work/mix.json")" = "{}" ]; echo $?)"
+expect 0 '"black_list": \[\]' tune-precision "$work/add.onnx" --option precision_mode=allow_mix_precision --json
+expect 2 "do not choose a mixed precision" tune-precision "$work/add.onnx"
+expect 2 "is what this command makes" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 --option "modify_mixlist=$work/mix.json"
+expect 3 "cannot be written" tune-precision "$work/add.onnx" --option precision_mode_v2=mixed_float16 -o "$work/none/mix.json"
 
 # Two tests of that model: one that is right and one that is not.
 for name in right wrong; do

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "formats/onnx/lower.h"
 #include "ops/op_def.h"
+#include "ops/ops_info.h"
 
 namespace npurt::formats::onnx {
 namespace {
@@ -121,6 +122,11 @@ std::string How(const ops::OpDef& op) {
   return op.bind != nullptr ? "reference, shares memory" : "reference";
 }
 
+const char* ListOf(const ops::OpDef& op) {
+  static constexpr const char* kNames[] = {"gray", "white", "black"};
+  return kNames[static_cast<int>(ops::PrecisionReduceOf(op.name))];
+}
+
 std::string Notes(const ops::OpDef& op) {
   std::vector<std::string> notes;
   if (op.traits & ops::kRandom) notes.push_back("random");
@@ -148,12 +154,16 @@ std::string Markdown() {
       "device has.\n"
       "Floats are float16, bfloat16, float32 and float64; narrow types are the floats of 8 and 4 "
       "bits "
-      "and\nthe integers of 4 and 2; numbers are floats and integers from 8 bits on.\n\n"
-      "| operator | read from | types | engine | on the cpu | notes "
-      "|\n|---|---|---|---|---|---|\n");
+      "and\nthe integers of 4 and 2; numbers are floats and integers from 8 bits on. The list is the one of\n"
+      "mixed precision: white operators (the matrix operators) are lowered, black ones are not, gray "
+      "ones\nfollow what they are fed with; documents name no lists of their own, ARCHITECTURE.md "
+      "says how they were\nchosen, and option modify_mixlist changes them.\n\n"
+      "| operator | read from | types | engine | list | on the cpu | notes "
+      "|\n|---|---|---|---|---|---|---|\n");
   for (const ops::OpDef* op : ops::AllOps())
     absl::StrAppend(&text, "| ", op->name, " | ", ReadFrom(*op), " | ", Types(*op), " | ",
-                    op->engine == ops::Engine::kAiCore ? "AI core" : "AI CPU", " | ", How(*op),
+                    op->engine == ops::Engine::kAiCore ? "AI core" : "AI CPU", " | ", ListOf(*op),
+                    " | ", How(*op),
                     " | ", Notes(*op), " |\n");
   absl::StrAppend(&text,
                   "\n## Read as several operators\n\n"

@@ -42,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace npurt::options;  // NOLINT: a fuzzer's one function
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   (void)ParseMixList(text, "f");
+  (void)ParseOpsInfo(text, "f");
   (void)ParseCustomDtypes(text, "f");
   (void)ParseOpPrecision(text, "f");
   (void)ParseFusionSwitch(text, "f");

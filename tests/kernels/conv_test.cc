@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "base/cpu_isa.h"
+#include "kernels/channels_last/conv.h"
+#include "kernels/channels_last/depthwise.h"
+#include "kernels/channels_last/winograd.h"
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/winograd/winograd.h"
 #include "support/guarded_buffer.h"
@@ -278,6 +281,170 @@ TEST_P(ConvCheck, TransposedMatchesPlainLoopsOnRandomShapes) {
 
 INSTANTIATE_TEST_SUITE_P(Conv, ConvCheck,
                          ::testing::ValuesIn(kGemmKernels, kGemmKernels + kGemmKernelCount),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- Channels last --------------------------------------------------------------------------------
+
+// [batch, channels, pixels] to [batch, pixels, channels], or back.
+void Reorder(const GuardedBuffer<float>& from, std::int64_t batch, std::int64_t channels,
+             std::int64_t pixels, bool to_last, GuardedBuffer<float>* to) {
+  for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t i = 0; i < pixels; ++i) {
+        const std::size_t first = Size((n * channels + c) * pixels + i);
+        const std::size_t last = Size((n * pixels + i) * channels + c);
+        (*to)[to_last ? last : first] = from[to_last ? first : last];
+      }
+}
+
+// `run(image, epilogue, out)` computes the whole convolution with the channels last.
+template <typename Run>
+void CheckLast(const ConvProblem& p, const char* kernel, std::mt19937& random, Run run) {
+  Operands o(p, random);
+  GuardedBuffer<float> image(o.image.size()), residual(o.out.size()), out(o.out.size());
+  Reorder(o.image, p.batch, p.groups * p.in_channels, Volume(p.in), true, &image);
+  Reorder(o.residual, p.batch, p.groups * p.out_channels, Volume(p.out), true, &residual);
+  const Epilogue e = EpilogueFor(p, o, static_cast<int>(random() % 6));
+  Epilogue last = e;
+  std::swap(last.row_bias, last.column_bias);
+  if (e.residual != nullptr) last.residual = residual.data();
+  run(o, image.data(), last, out.data());
+  Reorder(out, p.batch, p.groups * p.out_channels, Volume(p.out), false, &o.out);
+  ExpectPlainResult(p, o, e, kernel);
+}
+
+void CheckChannelsLast(const GemmKernel& kernel, const ConvProblem& p, std::mt19937& random) {
+  CheckLast(p, kernel.name, random,
+            [&](const Operands& o, const float* image, const Epilogue& e, float* out) {
+              GuardedBuffer<float> weights(Size(PackedChannelsLastSize(kernel, p)));
+              std::vector<float> row(Size(ConvWeightsScratchSize(p)));
+              PackChannelsLastWeights(kernel, p, o.weights.data(), row.data(), weights.data());
+              const ChannelsLastTiling tiling = PlanChannelsLast(p, kernel);
+              ASSERT_GE(tiling.tiles, 0) << Text(p);
+              const ChannelsLastCall call{&p, &tiling, image, weights.data(), out, e};
+              RunTiles(tiling.tiles, tiling.scratch_bytes, random,
+                       [&](std::int64_t tile, float* scratch) {
+                         RunChannelsLastTile(call, tile, scratch);
+                       });
+            });
+}
+
+TEST_P(ConvCheck, ChannelsLastMatchesPlainLoopsOnChosenShapes) {
+  const GemmKernel& kernel = GetParam();
+  NPURT_SKIP_UNLESS_ISA(kernel.needs, kernel.name);
+  std::mt19937 random(11);
+  ConvProblem batch = Problem2D(1, 8, 40, 6, 5, 3, 1, 1);
+  batch.batch = 3;
+  for (const ConvProblem& p :
+       {Problem2D(1, 3, 40, 33, 35, 7, 2, 3), Problem2D(1, 33, 50, 14, 14, 3, 1, 1),
+        Problem2D(1, 60, 130, 7, 7, 1, 1, 0), Problem2D(1, 60, 5, 30, 31, 1, 2, 0),
+        Problem2D(1, 20, 9, 15, 15, 3, 1, 2, 2), Problem2D(1, 300, 40, 3, 3, 3, 1, 1),
+        Problem2D(1, 270, 40, 5, 5, 1, 1, 1), Problem2D(1, 3, 4, 16, 16, 16, 16, 0),
+        Problem2D(1, 2, 3, 20, 20, 2, 1, 19, 19), Problem2D(1, 40, 600, 40, 40, 3, 1, 1),
+        Problem2D(1, 40, 50, 20, 21, 3, 1, 2, 2), Problem2D(1, 130, 33, 13, 11, 3, 2, 1),
+        Problem2D(1, 140, 5, 4, 3, 3, 1, 5, 4), Problem2D(7, 12, 20, 13, 14, 3, 2, 1), batch}) {
+    CheckChannelsLast(kernel, p, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ConvCheck, ChannelsLastMatchesPlainLoopsOnRandomShapes) {
+  const GemmKernel& kernel = GetParam();
+  NPURT_SKIP_UNLESS_ISA(kernel.needs, kernel.name);
+  std::mt19937 random(12);
+  for (int i = 0; i < 200; ++i) {
+    ConvProblem p = RandomProblem(false, random);
+    p.in[0] = p.out[0] = p.kernel[0] = p.stride[0] = p.dilation[0] = 1;
+    p.pad[0] = 0;
+    if (i % 3 != 0) p.groups = 1;
+    p.in_channels = 1 + static_cast<std::int64_t>(random() % 40);
+    p.out_channels = 1 + static_cast<std::int64_t>(random() % 70);
+    CheckChannelsLast(kernel, p, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ConvCheck, ChannelsLastLeavesOtherProblemsAlone) {
+  ConvProblem volume = Problem2D(1, 2, 2, 5, 5, 3, 1, 1);
+  volume.in[0] = volume.out[0] = 2;
+  EXPECT_EQ(PlanChannelsLast(volume, GetParam()).tiles, -1);
+  EXPECT_EQ(PlanChannelsLast(Problem2D(1, 2, 2, 50, 50, 33, 1, 1), GetParam()).tiles, -1);
+  ConvProblem huge = Problem2D(1, 2, 2, 5, 5, 3, 1, 1);
+  huge.in[1] = std::int64_t{1} << 61;
+  EXPECT_EQ(PlanChannelsLast(huge, GetParam()).tiles, -1);
+}
+
+TEST_P(ConvCheck, WinogradChannelsLastMatchesPlainLoops) {
+  const GemmKernel& kernel = GetParam();
+  NPURT_SKIP_UNLESS_ISA(kernel.needs, kernel.name);
+  std::mt19937 random(13);
+  ConvProblem batch = Problem2D(1, 33, 35, 6, 5, 3, 1, 1);
+  batch.batch = 3;
+  ConvProblem uneven = Problem2D(1, 40, 150, 13, 21, 3, 1, 0);
+  uneven.pad[1] = 2;
+  uneven.out[1] = 12;
+  for (const ConvProblem& p : {Problem2D(1, 32, 32, 2, 2, 3, 1, 1), Problem2D(1, 50, 60, 33, 35, 3, 1, 1),
+                               Problem2D(1, 300, 40, 7, 9, 3, 1, 2), batch, uneven}) {
+    CheckLast(p, kernel.name, random,
+              [&](const Operands& o, const float* image, const Epilogue& e, float* out) {
+                GuardedBuffer<float> weights(Size(PackedWinogradLastSize(kernel, p)));
+                std::vector<float> plain(Size(p.in_channels * p.out_channels));
+                PackWinogradLastWeights(kernel, p, o.weights.data(), plain.data(), weights.data());
+                const WinogradLastTiling tiling =
+                    PlanWinogradLast(p, *SelectWinogradLastKernel(kernel.needs), kernel);
+                const WinogradLastCall call{&p, &tiling, image, weights.data(), out, e};
+                RunTiles(tiling.tiles, tiling.scratch_bytes, random,
+                         [&](std::int64_t tile, float* scratch) {
+                           RunWinogradLastTile(call, tile, scratch);
+                         });
+              });
+    if (HasFatalFailure()) return;
+  }
+}
+
+class DepthwiseLastCheck : public ::testing::TestWithParam<DepthwiseLastKernel> {};
+
+void CheckDepthwiseLast(const DepthwiseLastKernel& kernel, const ConvProblem& p,
+                        std::mt19937& random) {
+  CheckLast(p, kernel.name, random,
+            [&](const Operands& o, const float* image, const Epilogue& e, float* out) {
+              GuardedBuffer<float> weights(o.weights.size());
+              PackDepthwiseLast(p.groups, Volume(p.kernel), o.weights.data(), weights.data());
+              const DepthwiseLastTiling tiling = PlanDepthwiseLast(p, kernel);
+              ASSERT_GE(tiling.tiles, 0) << Text(p);
+              const DepthwiseLastCall call{&p, &tiling, image, weights.data(), out, e};
+              RunTiles(tiling.tiles, 0, random,
+                       [&](std::int64_t tile, float*) { RunDepthwiseLastTile(call, tile); });
+            });
+}
+
+TEST_P(DepthwiseLastCheck, MatchesPlainLoops) {
+  const DepthwiseLastKernel& kernel = GetParam();
+  NPURT_SKIP_UNLESS_ISA(kernel.needs, kernel.name);
+  std::mt19937 random(14);
+  for (std::int64_t channels = 1; channels <= 70; ++channels) {  // every tail
+    CheckDepthwiseLast(kernel, Problem2D(channels, 1, 1, 5, 11, 3, 1, 1), random);
+    if (HasFatalFailure()) return;
+  }
+  for (int i = 0; i < 200; ++i) {
+    ConvProblem p = RandomProblem(false, random);
+    p.in[0] = p.out[0] = p.kernel[0] = p.stride[0] = p.dilation[0] = 1;
+    p.pad[0] = 0;
+    p.in_channels = p.out_channels = 1;
+    p.groups = 1 + static_cast<std::int64_t>(random() % 40);
+    CheckDepthwiseLast(kernel, p, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(DepthwiseLastCheck, LeavesOtherProblemsAlone) {
+  EXPECT_EQ(PlanDepthwiseLast(Problem2D(4, 2, 1, 5, 5, 3, 1, 1), GetParam()).tiles, -1);
+  EXPECT_EQ(PlanDepthwiseLast(Problem2D(4, 1, 1, 50, 50, 17, 1, 1), GetParam()).tiles, -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conv, DepthwiseLastCheck,
+                         ::testing::ValuesIn(kDepthwiseLastKernels,
+                                             kDepthwiseLastKernels + kDepthwiseLastKernelCount),
                          [](const auto& info) { return std::string(info.param.name); });
 
 class DepthwiseCheck : public ::testing::TestWithParam<DepthwiseKernel> {};

@@ -45,9 +45,15 @@ TEST(OpsInfoTest, TheJsonHasEveryOperatorThatModelsMayName) {
   EXPECT_EQ(json["Exp"]["precision_reduce"]["flag"], "false");
   EXPECT_FALSE(json["Relu"].contains("precision_reduce"));
   EXPECT_EQ(product["input0"]["type"], product["output0"]["type"]);
-  const std::string types = product["input0"]["dtype"];
-  EXPECT_NE(types.find("float32"), std::string::npos);
-  EXPECT_NE(types.find("bfloat16"), std::string::npos);
+  // Column by column; the last two sum 16 bits in float32.
+  EXPECT_EQ(product["input0"]["dtype"],
+            "float32,int32,int64,float16,float64,uint32,uint64,bfloat16,float16,bfloat16");
+  EXPECT_EQ(product["output0"]["dtype"],
+            "float32,int32,int64,float16,float64,uint32,uint64,bfloat16,float32,float32");
+  EXPECT_EQ(json["Shape"]["output0"]["dtype"].get<std::string>().substr(0, 12), "int64,int64,");
+  EXPECT_EQ(json["TopK"]["engine"], "AiCpu");
+  EXPECT_FALSE(json["TopK"].contains("input0"));
+  EXPECT_TRUE(json["TopK"]["AiCpu"].contains("input0"));
   EXPECT_EQ(json["Concat"]["input0"]["paramType"], "dynamic");
   EXPECT_EQ(json["Clip"]["input1"]["paramType"], "optional");
 }

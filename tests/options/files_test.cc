@@ -66,6 +66,41 @@ TEST(MixListTest, OtherNamesAndTypesAreErrors) {
   EXPECT_EQ(Error(ParseMixList("[]", "f")), "f:1:1: got an array, want an object");
 }
 
+TEST(OpsInfoFileTest, ColumnsAreReadAcrossOperands) {
+  const auto info = ParseOpsInfo(
+      R"({"Add": {"engine": "AiCore", "precision_reduce": {"flag": "true"},
+  "input0": {"name": "a", "dtype": "float16,float"}, "input1": {"dtype": "float16, float32"},
+  "output0": {"dtype": "float16,any"}, "AiCpu": {"input0": {"dtype": "double"}}}, "Sub": {}})",
+      "f");
+  ASSERT_TRUE(info.ok()) << info.status();
+  const OpsInfo::Row* add = info->Find("Add");
+  ASSERT_NE(add, nullptr);
+  EXPECT_EQ(add->lowered, true);
+  ASSERT_EQ(add->ai_core->size(), 2u);
+  EXPECT_EQ((*add->ai_core)[1].inputs, (std::vector<DType>{DType::kF32, DType::kF32}));
+  EXPECT_EQ((*add->ai_core)[1].outputs, std::vector<DType>{DType::kUndefined});
+  EXPECT_EQ((*add->ai_cpu)[0].inputs, std::vector<DType>{DType::kF64});
+  // What a row does not say stays as it is built in.
+  EXPECT_FALSE(info->Find("Sub")->ai_core.has_value());
+  EXPECT_EQ(info->Find("Mul"), nullptr);
+}
+
+TEST(OpsInfoFileTest, TellsWhatIsWrong) {
+  const auto error = [](const char* text) {
+    return std::string(ParseOpsInfo(text, "f").status().message());
+  };
+  EXPECT_EQ(error(R"({"A": {"input0": {}}})"), "f:1:18: dtype is missing");
+  EXPECT_EQ(error(R"({"A": {"input0": {"dtype": "half"}}})"), "f:1:28: 'half' is no type");
+  EXPECT_EQ(error(R"({"A": {"input1": {"dtype": "float16"}}})"),
+            "f:1:18: operands must be counted from 0 and stand in order");
+  EXPECT_EQ(error(R"({"A": {"input0": {"dtype": "float16"}, "output0": {"dtype": "int8,int8"}}})"),
+            "f:1:61: got 2 types, want 1 as for the operand before: the n-th of each belong "
+            "together");
+  EXPECT_EQ(error(R"({"A": {"precision_reduce": {"flag": "yes"}}})"),
+            R"(f:1:28: want {"flag": "true"} or {"flag": "false"})");
+  EXPECT_EQ(error(R"({"A": {"AiCpu": {"x": {}}}})"), "f:1:18: got 'x', want input0, output0 ...");
+}
+
 TEST(CustomDtypesTest, ReadsNamesAndTypesWithAndWithoutTheComma) {
   const auto file = ParseCustomDtypes(
       "# one operator\n"

@@ -36,7 +36,7 @@ class Pattern {
     const bool alone = node.control.empty() && node.outputs[0] == value &&
                        std::all_of(node.outputs.begin() + 1, node.outputs.end(),
                                    [](graph::ValueId v) { return v == graph::kNone; });
-    return alone && op == node.op->name ? &node : nullptr;
+    return alone && op == node.op->name && !context_.Named(node) ? &node : nullptr;
   }
   // The same; the node is inside now.
   const graph::Node* Take(graph::ValueId value, absl::string_view op) {
@@ -49,8 +49,8 @@ class Pattern {
     const auto& uses = graph_.value(result()).uses;
     if (uses.size() != 1 || !context_.MayVanish(result())) return nullptr;
     const graph::Node& node = graph_.node(uses[0].node);
-    return op == node.op->name && node.outputs.size() == 1 && node.control.empty() ? &node
-                                                                                   : nullptr;
+    const bool fits = op == node.op->name && node.outputs.size() == 1 && node.control.empty();
+    return fits && !context_.Named(node) ? &node : nullptr;
   }
   // That node is inside now, and the last. REQUIRES: there is a Next.
   void GoOn() {
@@ -135,7 +135,7 @@ int ForEachNode(PassContext& context, absl::string_view op, Rule rule) {
   for (graph::NodeId id = 0; id < count; ++id) {
     const graph::Node& node = context.graph.node(id);
     if (node.removed || op != node.op->name || node.outputs.size() != 1 ||
-        node.outputs[0] == graph::kNone || !node.control.empty())
+        node.outputs[0] == graph::kNone || !node.control.empty() || context.Named(node))
       continue;
     Pattern pattern(context, id);
     changes += rule(pattern);

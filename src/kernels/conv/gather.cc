@@ -270,14 +270,20 @@ void FillStage(const ConvPhase& f, const ConvStage& s, const float* image, std::
 void GatherBlock(const ConvPhase& f, const ConvStage* stage, float* staged, const float* image,
                  std::int64_t k, std::int64_t count, std::int64_t first, std::int64_t pixels,
                  std::int64_t width, const GatherTarget& to) {
-  std::int64_t channel_size = f.in[0] * f.in[1] * f.in[2];
   const std::int64_t channel = k / f.tap_count;
-  const float* plane = image + channel * channel_size;
+  const float* const plane = image + channel * (f.in[0] * f.in[1] * f.in[2]);
   if (stage != nullptr) {
     FillStage(f, *stage, plane, (k + count - 1) / f.tap_count - channel + 1, staged);
-    plane = staged;
-    channel_size = stage->channel;
+    return GatherRows(f, stage, staged, k, count, first, pixels, width, to);
   }
+  GatherRows(f, nullptr, plane, k, count, first, pixels, width, to);
+}
+
+void GatherRows(const ConvPhase& f, const ConvStage* stage, const float* plane, std::int64_t k,
+                std::int64_t count, std::int64_t first, std::int64_t pixels, std::int64_t width,
+                const GatherTarget& to) {
+  const std::int64_t channel_size =
+      stage != nullptr ? stage->channel : f.in[0] * f.in[1] * f.in[2];
   std::int64_t tap[kConvRank];
   tap[2] = k % f.taps[2];
   tap[1] = k / f.taps[2] % f.taps[1];

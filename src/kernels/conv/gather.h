@@ -81,6 +81,11 @@ void GatherBlock(const ConvPhase& phase, const ConvStage* stage, float* staged, 
                  std::int64_t k, std::int64_t count, std::int64_t first, std::int64_t pixels,
                  std::int64_t width, const GatherTarget& to);
 
+// The same with the channels from that of row `k` on at `plane`: in the stage if there is one.
+void GatherRows(const ConvPhase& phase, const ConvStage* stage, const float* plane, std::int64_t k,
+                std::int64_t count, std::int64_t first, std::int64_t pixels, std::int64_t width,
+                const GatherTarget& to);
+
 // Puts `rows` x `pixels` finished values where a phase of a transposed convolution has its outputs.
 void ScatterPhase(const ConvProblem& problem, const ConvPhase& phase, const float* from,
                   std::int64_t stride, std::int64_t rows, std::int64_t first, std::int64_t pixels,

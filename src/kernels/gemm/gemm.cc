@@ -229,6 +229,7 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
   const GemmTiling& tiling = *t.call.tiling;
   const GemmKernel& kernel = *tiling.kernel;
   GemmArgs args;
+  const float* next = nullptr;
   args.k = block.k_count;
   args.first = block.k == 0;
   args.last = block.k + block.k_count == p.k;
@@ -242,6 +243,8 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
     args.b = t.b + (t.col + col) * p.k + block.k * kernel.tile_n;
     args.b_stride = kernel.tile_n;
     args.b_is_panel = true;
+    // The same block of the next panel, fetched while the first rows are multiplied by this one.
+    if (col + kernel.tile_n < t.cols) next = args.b + p.k * kernel.tile_n;
   } else {
     args.b = t.b + block.k * p.b_k_stride + t.col + col;
     args.b_stride = p.b_k_stride;
@@ -266,6 +269,7 @@ void RunPanel(const Tile& t, const Block& block, std::int64_t col) {
     }
     args.c = t.c + row * p.n + col;
     if (args.last) epilogue = Shifted(t.epilogue, row, col);
+    args.prefetch = PartToPrefetch(kernel, next, block.k_count, row / kernel.tile_m);
     kernel.run(args);
   }
 }

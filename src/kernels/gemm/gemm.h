@@ -35,6 +35,12 @@ struct GemmArgs {
   bool first;                // the first block of k: C is not read
   bool last;                 // the last block of k: the epilogue is applied
   const Epilogue* epilogue;  // read if last; its pointers are those of this tile's first element
+  // The sum has this many runs of `k`: that of A begins at a + a_offsets[segment], that of B where
+  // the one before ends. Without a_offsets there is one run, at a.
+  int segments = 1;
+  const std::int64_t* a_offsets = nullptr;
+  // What will be read next: a cache line of it is fetched with each k, if b_is_panel. Null: nothing.
+  const float* prefetch = nullptr;
 };
 
 using GemmFn = void (*)(const GemmArgs& args);
@@ -50,6 +56,16 @@ struct GemmKernel {
 #define NPURT_GEMM(isa_set, name, tile_m, tile_n, kc, mc, nc) void name(const GemmArgs& args);
 #include "kernels/gemm/gemm.inc"
 #undef NPURT_GEMM
+
+// For GemmArgs::prefetch. Several calls use a block of `k` rows of one panel one after the other, and each
+// fetches a part of the next block: what the call of this number, from 0 on, fetches. Null if `next` is,
+// or all of it has been fetched.
+inline const float* PartToPrefetch(const GemmKernel& kernel, const float* next, std::int64_t k,
+                                   std::int64_t call) {
+  constexpr std::int64_t kLineFloats = 16;
+  const std::int64_t done = call * k * kLineFloats;
+  return next != nullptr && done < k * kernel.tile_n ? next + done : nullptr;
+}
 
 extern const GemmKernel kGemmKernels[];
 extern const int kGemmKernelCount;

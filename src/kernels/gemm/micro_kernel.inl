@@ -52,10 +52,11 @@ inline void MultiplyTile(const GemmArgs& g) {
   const std::int64_t row_stride = kPackedStep > 0 ? 1 : g.a_row_stride;
   const std::int64_t k_stride = kPackedStep > 0 ? kPackedStep : g.a_k_stride;
   const float* a[kPointers];
-  NPURT_UNROLL
-  for (int p = 0; p < kPointers; ++p) a[p] = g.a + p * kRowsPerPointer * row_stride;
   const float* b = g.b;
   const std::int64_t b_stride = g.b_stride;
+  constexpr int kLineFloats = 16;
+  const float* next = g.prefetch != nullptr ? g.prefetch : b;
+  const std::int64_t next_step = g.prefetch != nullptr ? kLineFloats : 0;
 
   const auto step = [&](F32(&sums)[kRows][kVectors]) {
     F32 y[kVectors];
@@ -69,18 +70,28 @@ inline void MultiplyTile(const GemmArgs& g) {
       NPURT_UNROLL
       for (int v = 0; v < kVectors; ++v) sums[r][v] = F32::fma(x, y[v], sums[r][v]);
     }
+    if (kWholePanel) {
+      __builtin_prefetch(next, 0, 2);
+      next += next_step;
+    }
     b += b_stride;
     NPURT_UNROLL
     for (int p = 0; p < kPointers; ++p) a[p] += k_stride;
   };
 
-  std::int64_t k = g.k;
-  for (; k >= kLanes; k -= kLanes) {
+  for (int segment = 0; segment < g.segments; ++segment) {
+    const float* const segment_a = g.a_offsets == nullptr ? g.a : g.a + g.a_offsets[segment];
     NPURT_UNROLL
-    for (int u = 0; u < kLanes; ++u) step(acc[u]);
+    for (int p = 0; p < kPointers; ++p) a[p] = segment_a + p * kRowsPerPointer * row_stride;
+    std::int64_t k = g.k;
+    for (; k >= kLanes; k -= kLanes) {
+      NPURT_UNROLL
+      for (int u = 0; u < kLanes; ++u) step(acc[u]);
+    }
+    if constexpr (kLanes > 1)
+      for (; k > 0; --k) step(acc[0]);
   }
   if constexpr (kLanes > 1) {
-    for (; k > 0; --k) step(acc[0]);
     NPURT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       NPURT_UNROLL

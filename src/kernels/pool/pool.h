@@ -29,12 +29,24 @@ using PoolSlideFn = void (*)(const float* row, float* out, std::size_t n, std::s
                              std::size_t window, std::size_t dilation);
 inline constexpr std::size_t kPoolRowSlack = 32;
 
+// Windows over places whose channels lie side by side: `pixels` outputs of `channels` floats, dense, each
+// the fold of rows x cols places, times `factor` if it is a sum. Strides in floats.
+struct PoolWindowArgs {
+  const float* in;  // the first place of the first window
+  std::int64_t row_stride, col_stride, pixel_stride;
+  std::int64_t rows, cols;
+  float* out;
+  std::int64_t pixels, channels;
+  float factor;
+};
+using PoolWindowFn = void (*)(const PoolWindowArgs& args);
+
 struct PoolKernel {
   const char* name;
   IsaSet needs;
   const PoolCombineFn* combine;  // by PoolFold
   PoolSlideFn slide_max, slide_sum;
-  void (*scale)(float* row, std::size_t n, float factor);
+  PoolWindowFn window_max, window_sum;
 };
 
 #define NPURT_POOL(isa_set, set)                                                              \
@@ -43,7 +55,8 @@ struct PoolKernel {
                             std::size_t window, std::size_t dilation);                        \
   void pool_slide_sum_##set(const float* row, float* out, std::size_t n, std::size_t stride,  \
                             std::size_t window, std::size_t dilation);                        \
-  void pool_scale_##set(float* row, std::size_t n, float factor);
+  void pool_window_max_##set(const PoolWindowArgs& args);                                     \
+  void pool_window_sum_##set(const PoolWindowArgs& args);
 #include "kernels/pool/pool.inc"
 #undef NPURT_POOL
 
@@ -69,6 +82,7 @@ struct PoolPlan {
   bool count_include_pad = false;  // kAverage: divide by what lies on padding too
   std::int64_t in_plane = 1, out_plane = 1;  // elements
   std::int64_t row_length = 0;   // of the combined row
+  std::int64_t row_floats = 0;   // its room in the scratch
   std::int64_t rows = 0;         // output rows of one plane
   std::int64_t tiles = 0, rows_per_tile = 1;
   std::int64_t tile_cost = 0;  // elements combined
@@ -79,6 +93,11 @@ struct PoolPlan {
 bool PlanPool(const PoolShape& shape, PoolKind kind, bool count_include_pad, PoolPlan* plan);
 void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in, float* out,
                  std::int64_t tile, void* scratch);
+// The largest of bytes, with a plan of PoolKind::kMax; for any CPU.
+void RunMaxPoolTile(const PoolPlan& plan, const std::int8_t* in, std::int8_t* out,
+                    std::int64_t tile, void* scratch);
+void RunMaxPoolTile(const PoolPlan& plan, const std::uint8_t* in, std::uint8_t* out,
+                    std::int64_t tile, void* scratch);
 
 }  // namespace npurt::kernels
 

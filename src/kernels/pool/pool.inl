@@ -4,10 +4,12 @@ namespace {
 constexpr std::size_t kW = static_cast<std::size_t>(F32::kWidth);
 
 struct MaxOf {
+  static constexpr bool kIsSum = false;
   static F32 Map(F32 x) { return x; }
   static F32 Join(F32 a, F32 b) { return F32::max(a, b); }
 };
 struct SumOf {
+  static constexpr bool kIsSum = true;
   static F32 Map(F32 x) { return x; }
   static F32 Join(F32 a, F32 b) { return F32::add(a, b); }
 };
@@ -63,13 +65,39 @@ void Slide(const float* row, float* out, std::size_t n, std::size_t stride, std:
   }
 }
 
-inline void Scale(float* row, std::size_t n, float factor) {
-  const F32 f = F32::broadcast(factor);
-  std::size_t i = 0;
-  for (; i + kW <= n; i += kW) F32::mul(F32::load(row + i), f).store(row + i);
-  if (i < n) {
-    const int lanes = static_cast<int>(n - i);
-    F32::mul(F32::load_partial(row + i, lanes), f).store_partial(row + i, lanes);
+// kBlocks vectors of channels at a time.
+template <typename Op, int kBlocks>
+inline void WindowBlocks(const PoolWindowArgs& g, const float* in, float* out, F32 factor) {
+  F32 acc[kBlocks];
+  for (int b = 0; b < kBlocks; ++b) acc[b] = F32::load(in + b * F32::kWidth);
+  for (std::int64_t r = 0; r < g.rows; ++r)
+    for (std::int64_t c = r == 0; c < g.cols; ++c) {
+      const float* const p = in + r * g.row_stride + c * g.col_stride;
+      for (int b = 0; b < kBlocks; ++b)
+        acc[b] = Op::Join(acc[b], F32::load(p + b * F32::kWidth));
+    }
+  for (int b = 0; b < kBlocks; ++b)
+    (Op::kIsSum ? F32::mul(acc[b], factor) : acc[b]).store(out + b * F32::kWidth);
+}
+
+template <typename Op>
+void Window(const PoolWindowArgs& g) {
+  const F32 factor = F32::broadcast(g.factor);
+  const float* in = g.in;
+  float* out = g.out;
+  for (std::int64_t i = 0; i < g.pixels; ++i, in += g.pixel_stride, out += g.channels) {
+    std::int64_t c = 0;
+    for (; c + 4 * F32::kWidth <= g.channels; c += 4 * F32::kWidth)
+      WindowBlocks<Op, 4>(g, in + c, out + c, factor);
+    for (; c + F32::kWidth <= g.channels; c += F32::kWidth)
+      WindowBlocks<Op, 1>(g, in + c, out + c, factor);
+    if (c == g.channels) continue;
+    const int n = static_cast<int>(g.channels - c);
+    F32 acc = F32::load_partial(in + c, n);
+    for (std::int64_t r = 0; r < g.rows; ++r)
+      for (std::int64_t k = r == 0; k < g.cols; ++k)
+        acc = Op::Join(acc, F32::load_partial(in + r * g.row_stride + k * g.col_stride + c, n));
+    (Op::kIsSum ? F32::mul(acc, factor) : acc).store_partial(out + c, n);
   }
 }
 
@@ -88,4 +116,5 @@ inline void Scale(float* row, std::size_t n, float factor) {
                             std::size_t window, std::size_t dilation) {                         \
     Slide<SumOf>(row, out, n, stride, window, dilation);                                        \
   }                                                                                             \
-  void pool_scale_##set(float* row, std::size_t n, float factor) { Scale(row, n, factor); }
+  void pool_window_max_##set(const PoolWindowArgs& args) { Window<MaxOf>(args); }               \
+  void pool_window_sum_##set(const PoolWindowArgs& args) { Window<SumOf>(args); }

@@ -113,6 +113,17 @@ void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in
   const Fold fold = FoldOf(plan.op);
   const FoldRowFn run = kernel.row[static_cast<int>(fold)];
   const std::int64_t n = plan.inner;
+  if (plan.reduced_rank == 0 && plan.kept_rank <= 1 && n <= kPiece / 64 &&
+      plan.op != Reduction::kLogSumExp) {  // many short rows: nothing to walk but them
+    const std::int64_t stride = plan.kept_rank == 0 ? 0 : plan.kept_strides[0];
+    for (std::int64_t i = first; i < last; ++i) {
+      double acc = static_cast<double>(StartOf(fold));
+      run(in + i * stride, static_cast<std::size_t>(n), nullptr, &acc);
+      out[i] = Finish(plan.op, acc, plan.reduced, 0);
+      if ((i - first) % 64 == 63 && check.call != nullptr) check.call(check.run);
+    }
+    return;
+  }
   for (std::int64_t i = first; i < last; ++i) {
     const float* base = in + KeptOffset(plan, i);
     float shift = 0;

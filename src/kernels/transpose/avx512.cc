@@ -39,12 +39,84 @@ inline void Transpose16x16(__m512i v[16]) {
   for (int i = 0; i < 16; ++i) v[i] = t[i];
 }
 
+// Between kParts vectors of 16 elements each and as many dense ones, in which elements of all parts take
+// turns. index[j] makes result j: lanes of the first two vectors, then of what there is and the third, then
+// the fourth.
+template <int kParts, bool kApart>
+struct Turns {
+  std::int32_t index[kParts][3][16] = {};
+  constexpr Turns() {
+    for (int i = 0; i < 16 * kParts; ++i) {
+      // Element `from` of all the source vectors becomes element `to` of the results.
+      const int from = kApart ? i : i % kParts * 16 + i / kParts;
+      const int to = kApart ? i % kParts * 16 + i / kParts : i;
+      const int lane = to % 16;
+      index[to / 16][0][lane] = from % 32;
+      for (int v = 1; v < 3; ++v)
+        index[to / 16][v][lane] = from / 16 == v + 1 ? 16 + from % 16 : lane;
+    }
+  }
+};
+
+template <int kParts, bool kApart>
+inline __m512i ResultOf(const __m512i v[kParts], int j) {
+  static constexpr Turns<kParts, kApart> kTurns;
+  const auto index = [j](int step) { return _mm512_loadu_si512(kTurns.index[j][step]); };
+  __m512i x = _mm512_permutex2var_epi32(v[0], index(0), v[1]);
+  if constexpr (kParts > 2) x = _mm512_permutex2var_epi32(x, index(1), v[2]);
+  if constexpr (kParts > 3) x = _mm512_permutex2var_epi32(x, index(2), v[3]);
+  return x;
+}
+
+// Lanes of dense vector j that n elements of each part reach.
+template <int kParts>
+inline __mmask16 DenseLanes(std::size_t n, int j) {
+  const std::size_t first = static_cast<std::size_t>(j) * 16, end = n * kParts;
+  return FirstLanes(end <= first ? 0 : end - first < 16 ? end - first : 16);
+}
+
+// kRows long rows to dense columns of kRows elements.
+template <int kRows>
+void Interleave(const std::int32_t* in, std::size_t in_stride, std::int32_t* out, std::size_t cols) {
+  for (std::size_t c = 0; c < cols; c += 16, in += 16, out += 16 * kRows) {
+    const std::size_t n = cols - c < 16 ? cols - c : 16;
+    __m512i v[kRows];
+    for (int r = 0; r < kRows; ++r) v[r] = _mm512_maskz_loadu_epi32(FirstLanes(n), in + r * in_stride);
+    for (int j = 0; j < kRows; ++j)
+      _mm512_mask_storeu_epi32(out + j * 16, DenseLanes<kRows>(n, j), ResultOf<kRows, false>(v, j));
+  }
+}
+
+// The way back: dense rows of kCols elements to kCols long columns.
+template <int kCols>
+void Separate(const std::int32_t* in, std::int32_t* out, std::size_t out_stride, std::size_t rows) {
+  for (std::size_t r = 0; r < rows; r += 16, in += 16 * kCols, out += 16) {
+    const std::size_t n = rows - r < 16 ? rows - r : 16;
+    __m512i v[kCols];
+    for (int j = 0; j < kCols; ++j)
+      v[j] = _mm512_maskz_loadu_epi32(DenseLanes<kCols>(n, j), in + j * 16);
+    for (int c = 0; c < kCols; ++c)
+      _mm512_mask_storeu_epi32(out + c * out_stride, FirstLanes(n), ResultOf<kCols, true>(v, c));
+  }
+}
+
 }  // namespace
 
 void transpose_4b_16x16_avx512(const void* in, std::size_t in_stride, void* out,
                                std::size_t out_stride, std::size_t rows, std::size_t cols) {
   const std::int32_t* from = static_cast<const std::int32_t*>(in);
   std::int32_t* to = static_cast<std::int32_t*>(out);
+  // Images of few channels.
+  if (out_stride == rows && cols >= 16) {
+    if (rows == 2) return Interleave<2>(from, in_stride, to, cols);
+    if (rows == 3) return Interleave<3>(from, in_stride, to, cols);
+    if (rows == 4) return Interleave<4>(from, in_stride, to, cols);
+  }
+  if (in_stride == cols && rows >= 16) {
+    if (cols == 2) return Separate<2>(from, to, out_stride, rows);
+    if (cols == 3) return Separate<3>(from, to, out_stride, rows);
+    if (cols == 4) return Separate<4>(from, to, out_stride, rows);
+  }
   for (std::size_t r = 0; r < rows; r += 16) {
     const std::size_t nr = rows - r < 16 ? rows - r : 16;
     const __mmask16 store = FirstLanes(nr);

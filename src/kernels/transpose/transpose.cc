@@ -69,7 +69,9 @@ void OuterOffsets(const TransposePlan& plan, std::int64_t index, std::int64_t* i
 }
 
 // Columns in pieces of a few lines keep the output lines of a strip in the first cache.
-std::int64_t ColumnStep(std::int64_t bytes) { return std::max<std::int64_t>(16, 256 / bytes); }
+std::int64_t ColumnStep(std::int64_t rows, std::int64_t bytes) {
+  return std::max<std::int64_t>({16, 256 / bytes, 4096 / std::max<std::int64_t>(rows, 1)});
+}
 
 void FinishTiling(std::int64_t unit_bytes, TransposePlan* plan) {
   plan->units_per_tile =
@@ -158,7 +160,7 @@ bool PlanTranspose(const std::int64_t* dims, const std::int64_t* perm, int rank,
   plan->strips = (plan->rows + plan->strip_rows - 1) / plan->strip_rows;
   // Strips of long lines are cut across, in whole blocks, so that no tile takes long.
   constexpr std::int64_t kMostUnitBytes = 512 << 10;
-  const std::int64_t col_step = ColumnStep(bytes);
+  const std::int64_t col_step = ColumnStep(plan->rows, bytes);
   plan->unit_cols = std::min(
       plan->cols,
       std::max<std::int64_t>(kMostUnitBytes / (plan->strip_rows * bytes) / col_step, 1) * col_step);
@@ -205,7 +207,7 @@ void RunTransposeTile(const TransposePlan& plan, const void* in, void* out, std:
         OuterOffsets(plan, strip / plan.strips, &in_offset, &out_offset);
         const std::int64_t row = strip % plan.strips * plan.strip_rows;
         const std::int64_t rows = std::min(plan.strip_rows, plan.rows - row);
-        const std::int64_t col_step = ColumnStep(bytes);
+        const std::int64_t col_step = ColumnStep(plan.rows, bytes);
         const std::int64_t first_col = unit % plan.cuts * plan.unit_cols;
         const std::int64_t end_col = std::min(plan.cols, first_col + plan.unit_cols);
         for (std::int64_t col = first_col; col < end_col; col += col_step) {

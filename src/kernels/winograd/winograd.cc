@@ -39,23 +39,26 @@ std::int64_t PackedWinogradSize(const GemmKernel& gemm, const ConvProblem& p) {
   return size;
 }
 
+void TransformWinogradWeights(int place, std::int64_t pairs, const float* weights, float* plain) {
+  constexpr double kG[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+  double factors[9];
+  for (int t = 0; t < 9; ++t) factors[t] = kG[place / 4][t / 3] * kG[place % 4][t % 3];
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    float w[9];
+    std::memcpy(w, weights + i * 9, sizeof w);  // any alignment
+    double sum = 0;
+    for (int t = 0; t < 9; ++t) sum += factors[t] * static_cast<double>(w[t]);
+    plain[i] = static_cast<float>(sum);
+  }
+}
+
 void PackWinogradWeights(const GemmKernel& gemm, const ConvProblem& p, const float* weights,
                          float* plain, float* packed) {
   const std::int64_t pairs = p.out_channels * p.in_channels;
   const std::int64_t panel = PackedASize(gemm, p.out_channels, p.in_channels);
-  constexpr double kG[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
   for (std::int64_t group = 0; group < p.groups; ++group, weights += pairs * 9)
     for (int place = 0; place < kWinogradPlaces; ++place, packed += panel) {
-      const double *row = kG[place / 4], *column = kG[place % 4];
-      for (std::int64_t i = 0; i < pairs; ++i) {
-        double sum = 0;
-        for (int t = 0; t < 9; ++t) {
-          float w;
-          std::memcpy(&w, weights + i * 9 + t, sizeof w);  // any alignment
-          sum += row[t / 3] * column[t % 3] * static_cast<double>(w);
-        }
-        plain[i] = static_cast<float>(sum);
-      }
+      TransformWinogradWeights(place, pairs, weights, plain);
       PackA(gemm, p.out_channels, p.in_channels, plain, p.in_channels, 1, 1.0f, packed);
     }
 }

@@ -69,6 +69,9 @@ const WinogradKernel* SelectWinogradKernel(std::uint32_t allowed);
 // the image.
 bool WinogradSuits(const ConvProblem& problem);
 
+// One place of `pairs` transformed 3x3 kernels.
+void TransformWinogradWeights(int place, std::int64_t pairs, const float* weights, float* plain);
+
 // Floats of the packed weights; 0 if that does not fit an int64.
 std::int64_t PackedWinogradSize(const GemmKernel& gemm, const ConvProblem& problem);
 // `plain` has room for out_channels * in_channels floats.
