@@ -58,13 +58,15 @@ absl::StatusOr<std::unique_ptr<npurt_run>> NewRun(npurt_session* session, std::u
   return made;
 }
 
-absl::Status BindInput(npurt_run* run, std::size_t index, npurt_value* value) {
+absl::Status BindInput(npurt_run* run, std::size_t index, npurt_value* value,
+                       bool donate = false) {
   NPURT_RETURN_IF_ERROR(WantPort(index, run->inputs.size(), "input"));
   Value plain;
   if (value != nullptr) {
     NPURT_ASSIGN_OR_RETURN(plain, RowMajor(*value));
   }
-  NPURT_RETURN_IF_ERROR(run->run->BindInput(index, std::move(plain)));
+  donate = donate && value != nullptr && value->row_major && !value->read_only;
+  NPURT_RETURN_IF_ERROR(run->run->BindInput(index, std::move(plain), donate));
   const bool again = value != nullptr && !value->row_major;
   run->inputs[index] = again ? Ref<npurt_value>(value) : Ref<npurt_value>();
   return absl::OkStatus();
@@ -259,7 +261,7 @@ npurt_status npurt_run_bind_input(npurt_run* run, size_t index, npurt_value* val
       return absl::InvalidArgumentError(absl::StrCat("unknown flags ", flags));
     const Claim claim(run);
     NPURT_RETURN_IF_ERROR(claim.status());
-    return BindInput(run, index, value);
+    return BindInput(run, index, value, (flags & NPURT_BIND_DONATE) != 0);
   });
 }
 

@@ -819,7 +819,13 @@ typedef struct npurt_completion {
 } npurt_completion;
 NPURT_DEFINE_INIT_(npurt_completion)
 
-enum { NPURT_BIND_DONATE = 1 /* the run may overwrite the input's memory; 0.1 never does */ };
+/* NPURT_BIND_DONATE: an execution may put intermediate values into the tensor's memory once it has
+ * read it for the last time, and then needs less of its own (npurt_memory_info is without that; the
+ * report NPURT_REPORT_MEMORY has donated_bytes). What the tensor holds after an execution, also one
+ * that failed, is undefined: fill it before the next. The flag has no effect on a value that is
+ * READ_ONLY, is no tensor, has strings or gaps, does not start at a multiple of 64 bytes or shares
+ * memory with another input. */
+enum { NPURT_BIND_DONATE = 1 };
 
 /* [any] One run, in one call. Names NULL: by position, then all inputs must be given. outputs[i]
  * NULL: a new value is made; else it is the value that receives the result. params may be NULL.

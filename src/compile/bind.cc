@@ -145,7 +145,8 @@ Binder::Binder(const exec::Program* program, std::vector<BindStep> steps)
     : program_(program), steps_(std::move(steps)) {}
 
 absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
-    absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact) const {
+    absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact,
+    absl::Span<const int> donated) const {
   const Program& program = *program_;
   auto plan = std::make_shared<Plan>();
   for (const auto& shape : dims)
@@ -167,7 +168,9 @@ absl::StatusOr<std::shared_ptr<const Plan>> Binder::MakePlan(
   }
 
   Storage storage{&plan->storage};
+  plan->donated.assign(donated.begin(), donated.end());
   Placement placement(program, participants);
+  placement.Donate(donated);
   plan->steps.resize(program.steps.size());
   std::vector<ops::BindContext::Offer> offers;
   std::vector<Slot*> operands;

@@ -36,9 +36,10 @@ class Binder final : public exec::StepBinder {
   // `dims[i]` are the dimensions of input i. Errors: a rank or dimension that the program does not
   // allow, with the input's name and both shapes; sizes that overflow; what operators' bind says.
   // `participants` threads will run it at most. `exact`: its arena has not a byte to spare; else it may
-  // use the layout of a plan for larger shapes.
+  // use the layout of a plan for larger shapes. `donated` inputs may be overwritten, see Placement.
   absl::StatusOr<std::shared_ptr<const exec::Plan>> MakePlan(
-      absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact) const;
+      absl::Span<const absl::Span<const std::int64_t>> dims, int participants, bool exact,
+      absl::Span<const int> donated = {}) const;
 
   // How often values had to be placed anew.
   std::int64_t layouts_made() const { return layouts_.added(); }

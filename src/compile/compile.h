@@ -116,8 +116,8 @@ absl::StatusOr<std::shared_ptr<const exec::Callee>> CompileSubgraph(
     const graph::Graph& outer, const graph::Node& node, const std::string& attribute,
     const graph::Graph& body, const CompileOptions& options);
 
-// The last pass: graph to program.
-absl::StatusOr<Compiled> Lower(const graph::Graph& graph, const CompileOptions& options);
+// The last pass: graph to program. Takes the bytes of constants that have been packed out of the graph.
+absl::StatusOr<Compiled> Lower(graph::Graph& graph, const CompileOptions& options);
 
 }  // namespace npurt::compile
 

@@ -7,8 +7,9 @@
 // data_format, the others by their axes.
 //
 // Two walks in topological order. The first decides: a convolution begins a region, operators that
-// follow join it; a region is kept if it gains more than its Transposes cost, by rough rates that
-// are the same on every machine, so that no bit of a result depends on them. The second rewrites.
+// follow join it, and those whose staying costs more Transposes than it saves leave again; a region is
+// kept if it gains more than its Transposes cost, by rough rates that are the same on every machine,
+// so that no bit of a result depends on them. The second rewrites.
 // Transposes that nobody reads are left to RemoveUnused.
 #include <algorithm>
 #include <array>
@@ -52,6 +53,7 @@ constexpr double kCopied = 8;       // an element
 // With channels first, the gathered operand of several taps costs this many for each of its elements,
 // which all output channels share.
 constexpr double kGathered = 20;
+constexpr double kStep = 10000;  // for less nobody leaves a region: a Transpose is a step too
 
 struct Decision {
   bool joins = false;
@@ -105,8 +107,7 @@ class Layout {
     last_.assign(graph_.value_count(), kNone);
     int changes = 0;
     for (NodeId id : order) {
-      if (region_[id] == kNone || region_[id] == kInside) continue;
-      if (gain_[Root(region_[id])] <= 0) continue;
+      if (!in_[id] || gain_[Root(id)] <= 0) continue;
       NPURT_RETURN_IF_ERROR(Rewrite(id));
       ++changes;
     }
@@ -159,15 +160,14 @@ class Layout {
 
   // --- deciding ----------------------------------------------------------------------------------
 
-  int Root(int region) const {
-    while (parent_[region] != region) region = parent_[region];
-    return region;
+  // A region is known by one of its nodes.
+  NodeId Root(NodeId id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];  // halves the way for the next
+    return id;
   }
-  void Join(int a, int b) {
+  void Unite(NodeId a, NodeId b) {
     a = Root(a), b = Root(b);
-    if (a == b) return;
     parent_[b] = a;
-    gain_[a] += gain_[b];
   }
 
   bool IsImageNode(const Node& node) const {
@@ -177,49 +177,99 @@ class Layout {
            !node.inputs.empty() && node.inputs[0] != kNone;
   }
 
+  bool InRegion(NodeId id) const { return id != kNone && in_[id]; }
+
   void Decide(const std::vector<NodeId>& order) {
-    region_.assign(graph_.node_count(), kNone);
-    std::vector<int> of_value(graph_.value_count(), kNone);  // whose output it is
+    in_.assign(graph_.node_count(), false);
+    own_gain_.assign(graph_.node_count(), 0);
+    stands_for_.resize(graph_.node_count());
+    for (NodeId id = 0; id < graph_.node_count(); ++id) stands_for_[id] = id;
     for (NodeId id : order) {
       const Node& node = graph_.node(id);
       const Rule* rule = RuleFor(node);
       if (rule == nullptr || !IsImageNode(node)) continue;
-      const auto reads_region = [&](ValueId v) { return v != kNone && of_value[v] != kNone; };
-      std::vector<ValueId> inputs = node.inputs;
-      if (const auto shuffle = ShuffleBefore(node)) inputs = {shuffle->image};
-      if (!rule->begins && std::none_of(inputs.begin(), inputs.end(), reads_region)) continue;
+      const std::vector<ValueId> inputs = InputsOf(node);
+      if (!rule->begins && std::none_of(inputs.begin(), inputs.end(), [&](ValueId v) {
+            return v != kNone && InRegion(graph_.value(v).producer);
+          }))
+        continue;
       const Decision decision = (this->*rule->decide)(node);
-      if (!decision.joins) continue;
-      const int region = region_[id] = static_cast<int>(parent_.size());
-      parent_.push_back(region);
-      gain_.push_back(decision.gain);
-      for (ValueId v : inputs)
-        if (reads_region(v)) Join(of_value[v], region);
-      for (ValueId v : node.outputs) of_value[v] = region;
+      in_[id] = decision.joins;
+      own_gain_[id] = decision.gain;
       if (inputs != node.inputs) {
         const NodeId swap = graph_.value(node.inputs[0]).producer;
-        inside_.insert(inside_.end(), {swap, graph_.value(graph_.node(swap).inputs[0]).producer});
+        stands_for_[swap] = stands_for_[graph_.value(graph_.node(swap).inputs[0]).producer] = id;
       }
     }
-    for (NodeId id : inside_) region_[id] = kInside;
-    // What crosses the edge of a region costs, once each way.
+    Peel(order);
+    parent_.resize(graph_.node_count());
+    for (NodeId id = 0; id < graph_.node_count(); ++id) parent_[id] = id;
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      const graph::ValueInfo& value = graph_.value(v);
-      if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) continue;
-      const double cost = kTransposed * SizeOf(value.type);
-      bool leaves = !context_.MayVanish(v);
-      int reader = kNone;
-      for (const graph::Use& use : value.uses) {
-        if (region_[use.node] == kNone) {
-          leaves = true;
-        } else if (region_[use.node] != kInside) {
-          reader = region_[use.node];
-        }
+      NodeId one = InRegion(graph_.value(v).producer) ? graph_.value(v).producer : kNone;
+      for (const graph::Use& use : graph_.value(v).uses) {
+        const NodeId reader = stands_for_[use.node];
+        if (!in_[reader] || graph_.value(v).is_constant()) continue;
+        if (one != kNone) Unite(one, reader);
+        one = reader;
       }
-      if (of_value[v] != kNone) {
-        if (leaves) gain_[Root(of_value[v])] -= cost;
-      } else if (reader != kNone) {
-        gain_[Root(reader)] -= cost;
+    }
+    gain_.assign(graph_.node_count(), 0);
+    for (NodeId id : order)
+      if (in_[id]) gain_[Root(id)] += own_gain_[id];
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (const auto [reader, cost] = Crossing(v); cost > 0)
+        gain_[Root(InRegion(graph_.value(v).producer) ? graph_.value(v).producer : reader)] -= cost;
+  }
+
+  // What a value costs that has readers, or the maker, on both sides of an edge: one Transpose. `reader`:
+  // one inside.
+  struct Edge {
+    NodeId reader = kNone;
+    double cost = 0;
+  };
+  Edge Crossing(ValueId v) const {
+    const graph::ValueInfo& value = graph_.value(v);
+    if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) return {};
+    bool leaves = !context_.MayVanish(v);
+    Edge edge;
+    for (const graph::Use& use : value.uses) {
+      if (const NodeId reader = stands_for_[use.node]; in_[reader]) {
+        edge.reader = reader;
+      } else {
+        leaves = true;
+      }
+    }
+    if (InRegion(value.producer) ? leaves : edge.reader != kNone)
+      edge.cost = kTransposed * SizeOf(value.type);
+    return edge;
+  }
+
+  // Nodes whose leaving makes the whole cheaper leave, the last ones first, until none is left.
+  void Peel(const std::vector<NodeId>& order) {
+    // A value of many readers crosses the edge whatever one of them does; it must not be looked at by each.
+    constexpr std::size_t kMostReaders = 64;
+    const auto cost_of = [&](ValueId v) {
+      return graph_.value(v).uses.size() > kMostReaders ? 0 : Crossing(v).cost;
+    };
+    const auto cost_around = [&](const Node& node) {
+      double cost = 0;
+      const std::vector<ValueId> inputs = InputsOf(node);
+      const auto end = inputs.begin() + static_cast<std::ptrdiff_t>(std::min(inputs.size(), kMostReaders));
+      for (auto v = inputs.begin(); v != end; ++v)
+        if (*v != kNone && std::find(inputs.begin(), v, *v) == v) cost += cost_of(*v);
+      for (ValueId v : node.outputs) cost += cost_of(v);
+      return cost;
+    };
+    constexpr int kRounds = 4;
+    bool changed = true;
+    for (int round = 0; round < kRounds && changed; ++round) {
+      changed = false;
+      for (auto id = order.rbegin(); id != order.rend(); ++id) {
+        if (!in_[*id]) continue;
+        const double inside = cost_around(graph_.node(*id)) - own_gain_[*id];
+        in_[*id] = false;
+        in_[*id] = cost_around(graph_.node(*id)) + kStep >= inside;
+        changed = changed || !in_[*id];
       }
     }
   }
@@ -307,6 +357,11 @@ class Layout {
         parts[3] != in[2] || parts[4] != in[3] || !parts[1].is_constant() || !parts[2].is_constant())
       return std::nullopt;
     return ShuffleOf{split->inputs[0], parts[1].value(), parts[2].value()};
+  }
+  // What a node reads; a shuffle of channels reads the image before it.
+  std::vector<ValueId> InputsOf(const Node& node) const {
+    if (const auto shuffle = ShuffleBefore(node)) return {shuffle->image};
+    return node.inputs;
   }
   // The node that makes `value`, if it is an `op` and nobody else reads it.
   const Node* OnlyReadBy(ValueId value, absl::string_view op) const {
@@ -521,14 +576,14 @@ class Layout {
 
   PassContext& context_;
   Graph& graph_;
-  static constexpr int kInside = -2;
   const int rank_;
   std::vector<std::int64_t> to_last_;   // perm of a Transpose
   std::vector<std::int64_t> to_first_;  // also: where each axis went
-  std::vector<int> region_;  // of a node; kNone: keeps its order; kInside: goes with its only reader
-  std::vector<NodeId> inside_;
-  std::vector<int> parent_;  // of a region: the one it has joined, or itself
-  std::vector<double> gain_;
+  std::vector<bool> in_;          // of a node: in some region
+  std::vector<NodeId> stands_for_;  // of a node: itself, or the last of the shuffle that it is part of
+  std::vector<double> own_gain_;  // of a node
+  std::vector<NodeId> parent_;    // of a node: another of its region, or itself
+  std::vector<double> gain_;      // of a region, at its root
   std::vector<ValueId> last_;  // of a value: its twin with the channels last
 };
 

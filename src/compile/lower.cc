@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mapping.h"
 #include "compile/compile.h"
 #include "compile/precision/precision.h"
 #include "compile/preparer.h"
@@ -75,7 +76,7 @@ ValueType StoredType(ValueType type, const device::Device& device) {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const CompileOptions& options)
+  Lowering(Graph& graph, const CompileOptions& options)
       : graph_(graph),
         options_(options),
         device_(*options.device),
@@ -119,7 +120,7 @@ class Lowering {
  private:
   // Backwards from the outputs: what binding computes needs no producer.
   void FindNeeded(const std::vector<NodeId>& order) {
-    PassContext context{const_cast<Graph&>(graph_), options_};
+    PassContext context{graph_, options_};
     needed_.assign(graph_.node_count(), false);
     is_plan_.assign(graph_.value_count(), false);
     std::vector<bool> read(graph_.value_count(), false);
@@ -397,7 +398,22 @@ class Lowering {
       if (std::find(dropped.begin(), dropped.end(), static_cast<int>(i)) == dropped.end())
         ++constant_uses_[program_->values[v].index];
     }
+    for (int i : dropped) FreePacked(node.inputs[static_cast<std::size_t>(i)]);
     return absl::OkStatus();
+  }
+
+  // The bytes of a constant whose readers have all packed it go at once, so that a graph and its packed
+  // form are never in memory both as a whole. Pages of a mapped file are read again if somebody asks.
+  void FreePacked(ValueId id) {
+    ValueInfo& value = graph_.mutable_value(id);
+    const int index = program_->values[value_of_[id]].index;
+    Tensor& tensor = program_->constants[index];
+    if (++packed_by_[id] < static_cast<int>(value.uses.size()) || constant_uses_[index] > 0 ||
+        graph_.IsOutput(id) || tensor.bytes() == 0)
+      return;
+    ReleaseMappedPages(tensor.data(), tensor.bytes());
+    DropConstant(&tensor);
+    value.constant = tensor;
   }
 
   absl::Status AddOutputs() {
@@ -434,10 +450,12 @@ class Lowering {
   void DropConstants() {
     for (std::size_t c = 0; c < program_->constants.size(); ++c) {
       Tensor& tensor = program_->constants[c];
-      if (constant_uses_[c] > 0 || tensor.bytes() == 0) continue;
-      program_->weight_bytes -= tensor.bytes();
-      tensor = Tensor::Borrow(tensor.dtype(), tensor.dims(), nullptr, nullptr);
+      if (constant_uses_[c] == 0 && tensor.data() != nullptr) DropConstant(&tensor);
     }
+  }
+  void DropConstant(Tensor* tensor) {
+    program_->weight_bytes -= tensor->bytes();
+    *tensor = Tensor::Borrow(tensor->dtype(), tensor->dims(), nullptr, nullptr);
   }
 
   // With several streams the order of execution is not that of the list: then values of the pool
@@ -455,7 +473,7 @@ class Lowering {
         program_->steps[last[v]].release.push_back(static_cast<int>(v));
   }
 
-  const Graph& graph_;
+  Graph& graph_;
   const CompileOptions& options_;
   const device::Device& device_;
   std::shared_ptr<Program> program_;
@@ -464,6 +482,7 @@ class Lowering {
   std::vector<int> value_of_;
   std::vector<bool> needed_, is_plan_;
   std::vector<int> constant_uses_;  // readers of the original bytes
+  HashMap<ValueId, int> packed_by_;  // of a constant: how many readers have packed it
   HashMap<NodeId, int> step_of_;
   HashSet<int> is_output_;
   std::vector<std::pair<int, int>> control_;
@@ -476,7 +495,7 @@ class Lowering {
 
 }  // namespace
 
-absl::StatusOr<Compiled> Lower(const graph::Graph& graph, const CompileOptions& options) {
+absl::StatusOr<Compiled> Lower(graph::Graph& graph, const CompileOptions& options) {
   return Lowering(graph, options).Run();
 }
 

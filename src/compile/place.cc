@@ -175,6 +175,141 @@ absl::StatusOr<memory::MemoryPlan> Placement::PlaceRequests(
   return placed;
 }
 
+// The buffers of some of the requests; what would be written over is one of them or nothing.
+std::vector<memory::BufferRequest> Placement::BuffersOf(const std::vector<Request>& requests,
+                                                        absl::Span<const int> some) {
+  std::vector<int> now(requests.size(), -1);
+  for (std::size_t i = 0; i < some.size(); ++i) now[some[i]] = static_cast<int>(i);
+  std::vector<memory::BufferRequest> buffers;
+  for (const int r : some) {
+    buffers.push_back(requests[r].buffer);
+    int& in_place_of = buffers.back().in_place_of;
+    if (in_place_of >= 0) in_place_of = now[in_place_of];
+  }
+  return buffers;
+}
+
+// One request for each root in the arena, with the lives of all that share its bytes.
+std::vector<Placement::Request> Placement::CollectRequests(
+    const exec::Plan& plan, absl::Span<const Granted> in_place) const {
+  std::vector<int> request_of(nodes_.size(), -1);
+  std::vector<Request> requests;
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    if (roots_[v] != static_cast<int>(v) || program_.values[v].home != Base::kArena) continue;
+    request_of[v] = static_cast<int>(requests.size());
+    Request request;
+    request.value = static_cast<int>(v);
+    request.buffer.bytes = plan.values[v].bytes;
+    request.buffer.defined_by = producer_[v] < 0 ? memory::kBeforeFirstStep : producer_[v];
+    request.buffer.name = program_.values[v].name;
+    requests.push_back(std::move(request));
+  }
+  for (std::size_t v = 0; v < nodes_.size(); ++v) {
+    const int r = request_of[roots_[v]];
+    if (r < 0 || producer_[v] < 0) continue;
+    // With one stream the order of steps is the order of births.
+    memory::BufferRequest& buffer = requests[r].buffer;
+    if (program_.stream_count == 1) buffer.defined_by = std::min(buffer.defined_by, producer_[v]);
+    buffer.used_by.push_back(producer_[v]);
+  }
+  for (std::size_t s = 0; s < program_.steps.size(); ++s)
+    for (int v : program_.steps[s].inputs)
+      if (v != kNone && request_of[roots_[v]] >= 0)
+        requests[request_of[roots_[v]]].buffer.used_by.push_back(static_cast<int>(s));
+  for (const Granted& asked : in_place) {
+    const exec::Step& step = program_.steps[asked.step];
+    const int out = step.outputs[asked.offer.out], in = step.inputs[asked.offer.in];
+    if (roots_[out] != out || roots_[in] != in || nodes_[out].contains || nodes_[in].contains ||
+        request_of[out] < 0 || plan.values[out].bytes != plan.values[in].bytes)
+      continue;
+    Request& request = requests[request_of[out]];
+    if (request.buffer.in_place_of != -1 || request.in_place_of_input != -1) continue;
+    // Another operand in the same bytes would be read after they were overwritten.
+    const auto shares = std::count_if(step.inputs.begin(), step.inputs.end(),
+                                      [&](int v) { return v != kNone && roots_[v] == in; });
+    if (shares != 1) continue;
+    if (request_of[in] >= 0)
+      request.buffer.in_place_of = request_of[in];
+    else if (program_.values[in].home == Base::kInput)
+      request.in_place_of_input = program_.values[in].index;
+  }
+  return requests;
+}
+
+absl::Status Placement::FillDonated(int input, const exec::Plan& plan,
+                                    std::vector<Request>* requests) const {
+  // Each try is a plan of its own.
+  constexpr std::size_t kMostTries = 64;
+  const int value = program_.inputs[static_cast<std::size_t>(input)].value;
+  if (roots_[value] != value || program_.values[value].home != Base::kInput) return absl::OkStatus();
+  Request room;
+  room.value = value;
+  room.buffer.bytes = plan.values[value].bytes;
+  room.buffer.name = program_.values[value].name;
+  for (std::size_t s = 0; s < program_.steps.size(); ++s)
+    for (int v : program_.steps[s].inputs)
+      if (v != kNone && roots_[v] == value) room.buffer.used_by.push_back(static_cast<int>(s));
+
+  std::vector<int> tries;
+  for (std::size_t r = 0; r < requests->size(); ++r) {
+    const std::size_t bytes = (*requests)[r].buffer.bytes;
+    if ((*requests)[r].input < 0 && bytes > 0 && bytes <= room.buffer.bytes)
+      tries.push_back(static_cast<int>(r));
+  }
+  std::stable_sort(tries.begin(), tries.end(), [&](int a, int b) {
+    return (*requests)[a].buffer.bytes > (*requests)[b].buffer.bytes;
+  });
+  tries.resize(std::min(tries.size(), kMostTries));
+
+  const memory::Schedule schedule = ScheduleOf(program_);
+  NPURT_ASSIGN_OR_RETURN(const memory::StepOrder order, memory::StepOrder::FromSchedule(schedule));
+  std::vector<int> inside;
+  memory::MemoryPlan placed;
+  for (const int r : tries) {
+    inside.push_back(r);
+    std::vector<memory::BufferRequest> buffers = BuffersOf(*requests, inside);
+    for (std::size_t i = 0; i < inside.size(); ++i)
+      if ((*requests)[inside[i]].in_place_of_input == input)
+        buffers[i].in_place_of = static_cast<int>(inside.size());
+    buffers.push_back(room.buffer);
+    auto tried = memory::PlanMemory(buffers, order, kAlignment);
+    bool fits = tried.ok();
+    for (std::size_t i = 0; fits && i < buffers.size(); ++i)
+      fits = tried->offsets[i] + buffers[i].bytes <= room.buffer.bytes;
+    if (!fits) {
+      inside.pop_back();
+      continue;
+    }
+    NPURT_RETURN_IF_ERROR(memory::VerifyPlan(buffers, schedule, kAlignment, *tried));
+    placed = *std::move(tried);
+  }
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    (*requests)[inside[i]].input = input;
+    (*requests)[inside[i]].offset = placed.offsets[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placement::UseDonated(const exec::Plan& plan, std::vector<Request>* requests) const {
+  if (donated_.empty()) return absl::OkStatus();
+  std::vector<Request> moved = *requests;
+  for (const int input : donated_) NPURT_RETURN_IF_ERROR(FillDonated(input, plan, &moved));
+  std::vector<int> all, rest;
+  for (std::size_t r = 0; r < moved.size(); ++r) {
+    all.push_back(static_cast<int>(r));
+    if (moved[r].input < 0) rest.push_back(static_cast<int>(r));
+  }
+  NPURT_ASSIGN_OR_RETURN(const memory::StepOrder order,
+                         memory::StepOrder::FromSchedule(ScheduleOf(program_)));
+  NPURT_ASSIGN_OR_RETURN(const memory::MemoryPlan without,
+                         memory::PlanMemory(BuffersOf(*requests, all), order, kAlignment));
+  NPURT_ASSIGN_OR_RETURN(const memory::MemoryPlan with,
+                         memory::PlanMemory(BuffersOf(moved, rest), order, kAlignment));
+  // Moves that save nothing are not made: an arena that was bound for the plan without is enough.
+  if (with.arena_bytes < without.arena_bytes) *requests = std::move(moved);
+  return absl::OkStatus();
+}
+
 absl::Status Placement::Place(exec::Plan* plan, LayoutCache* layouts) {
   std::vector<int> views(program_.steps.size(), 0), insides(program_.steps.size(), 0);
   std::vector<Granted> in_place;
@@ -201,62 +336,40 @@ absl::Status Placement::Place(exec::Plan* plan, LayoutCache* layouts) {
                           (insides[s] > 0 && insides[s] == static_cast<int>(step.inputs.size()));
   }
 
-  // One request for each root in the arena, with the lives of all that share its bytes.
-  std::vector<int> request_of(nodes_.size(), -1);
-  std::vector<int> roots(nodes_.size());
+  roots_.resize(nodes_.size());
   std::vector<std::size_t> offsets(nodes_.size());
-  std::vector<memory::BufferRequest> requests;
-  for (std::size_t v = 0; v < nodes_.size(); ++v) {
-    roots[v] = RootOf(static_cast<int>(v), &offsets[v]);
-    if (roots[v] != static_cast<int>(v) || program_.values[v].home != Base::kArena) continue;
-    request_of[v] = static_cast<int>(requests.size());
-    memory::BufferRequest request;
-    request.bytes = plan->values[v].bytes;
-    request.defined_by = producer_[v] < 0 ? memory::kBeforeFirstStep : producer_[v];
-    request.name = program_.values[v].name;
-    requests.push_back(std::move(request));
+  for (std::size_t v = 0; v < nodes_.size(); ++v)
+    roots_[v] = RootOf(static_cast<int>(v), &offsets[v]);
+  std::vector<Request> requests = CollectRequests(*plan, in_place);
+  NPURT_RETURN_IF_ERROR(UseDonated(*plan, &requests));
+  std::vector<int> in_arena, place_of(nodes_.size(), -1), request_of(nodes_.size(), -1);
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    request_of[requests[r].value] = static_cast<int>(r);
+    if (requests[r].input >= 0) continue;
+    place_of[requests[r].value] = static_cast<int>(in_arena.size());
+    in_arena.push_back(static_cast<int>(r));
   }
-  for (std::size_t v = 0; v < nodes_.size(); ++v) {
-    const int r = request_of[roots[v]];
-    if (r < 0 || producer_[v] < 0) continue;
-    // With one stream the order of steps is the order of births.
-    if (program_.stream_count == 1)
-      requests[r].defined_by = std::min(requests[r].defined_by, producer_[v]);
-    requests[r].used_by.push_back(producer_[v]);
-  }
-  for (std::size_t s = 0; s < program_.steps.size(); ++s)
-    for (int v : program_.steps[s].inputs)
-      if (v != kNone && request_of[roots[v]] >= 0)
-        requests[request_of[roots[v]]].used_by.push_back(static_cast<int>(s));
-  for (const Granted& asked : in_place) {
-    const exec::Step& step = program_.steps[asked.step];
-    const int out = step.outputs[asked.offer.out], in = step.inputs[asked.offer.in];
-    if (roots[out] != out || roots[in] != in || nodes_[out].contains || nodes_[in].contains ||
-        request_of[out] < 0 || request_of[in] < 0 || requests[request_of[out]].in_place_of != -1 ||
-        plan->values[out].bytes != plan->values[in].bytes)
-      continue;
-    // Another operand in the same bytes would be read after they were overwritten.
-    const auto shares = std::count_if(step.inputs.begin(), step.inputs.end(),
-                                      [&](int v) { return v != kNone && roots[v] == in; });
-    if (shares != 1) continue;
-    requests[request_of[out]].in_place_of = request_of[in];
-  }
-
   NPURT_ASSIGN_OR_RETURN(const memory::MemoryPlan placed,
-                         PlaceRequests(std::move(requests), layouts));
+                         PlaceRequests(BuffersOf(requests, in_arena), layouts));
   for (std::size_t v = 0; v < nodes_.size(); ++v) {
     exec::PlannedValue& planned = plan->values[v];
     if (planned.base == Base::kPool || planned.base == Base::kNone) continue;
-    const int root = roots[v];
-    const exec::PlannedValue& root_plan = plan->values[root];
-    if (root != static_cast<int>(v)) {
-      planned.base = program_.values[root].home;
-      planned.index = root_plan.index;
-      planned.offset = offsets[v];
+    const int root = roots_[v];
+    planned.base = program_.values[root].home;
+    planned.index = plan->values[root].index;
+    planned.offset = offsets[v];
+    if (planned.base != Base::kArena) continue;
+    const Request& request = requests[request_of[root]];
+    if (request.input >= 0) {
+      planned.base = Base::kInput;
+      planned.index = request.input;
+      planned.offset += request.offset;
+    } else {
+      planned.offset += placed.offsets[place_of[root]];
     }
-    if (planned.base == Base::kArena)
-      planned.offset = placed.offsets[request_of[root]] + offsets[v];
   }
+  for (const Request& request : requests)
+    if (request.input >= 0) plan->donated_bytes += request.buffer.bytes;
   plan->values_bytes = AlignUp(placed.arena_bytes, kAlignment);
   plan->lower_bound_bytes = placed.lower_bound_bytes;
   std::size_t scratch;

@@ -6,8 +6,12 @@
 // constant, or in a buffer of the caller. In-place requests between roots go to the memory planner,
 // which alone knows when values die.
 //
+// A donated input is a room of its own: what is made after its last use, or in place of it, may lie
+// there instead of in the arena. Values move there, large ones first, as long as the memory planner
+// finds them a place.
+//
 // Grants are refused where they would be wrong: nothing that a step writes may lie in a constant or in
-// the caller's input; two values never both claim to contain a third; values inside one another across
+// an input that was not donated; two values never both claim to contain a third; values inside one another across
 // streams are left alone, since their order of birth is not one.
 //
 // Thread safety: used by one thread.
@@ -64,6 +68,8 @@ class Placement {
  public:
   Placement(const exec::Program& program, int participants);
 
+  // Inputs of the program, ascending. Their memory starts at a multiple of 64 and nobody else has it.
+  void Donate(absl::Span<const int> inputs) { donated_.assign(inputs.begin(), inputs.end()); }
   // In the order of the steps.
   void AddOffer(int step, const ops::BindContext::Offer& offer);
 
@@ -86,14 +92,31 @@ class Placement {
   int RootOf(int value, std::size_t* offset) const;
   bool GrantView(const exec::Plan& plan, const Granted& asked);
   bool GrantInside(const exec::Plan& plan, const Granted& asked);
+  // A value of its own bytes, and those that share them.
+  struct Request {
+    memory::BufferRequest buffer;
+    int value;                 // the root
+    int in_place_of_input = -1;  // the step that makes it can write over this input, another root
+    int input = -1;            // it lies in this donated input ...
+    std::size_t offset = 0;    // ... so far from its start
+  };
+  static std::vector<memory::BufferRequest> BuffersOf(const std::vector<Request>& requests,
+                                                      absl::Span<const int> some);
+  std::vector<Request> CollectRequests(const exec::Plan& plan,
+                                       absl::Span<const Granted> in_place) const;
+  // Gives requests a place in the input, if they have none yet.
+  absl::Status FillDonated(int input, const exec::Plan& plan, std::vector<Request>* requests) const;
+  absl::Status UseDonated(const exec::Plan& plan, std::vector<Request>* requests) const;
   absl::StatusOr<memory::MemoryPlan> PlaceRequests(std::vector<memory::BufferRequest> requests,
                                                    LayoutCache* layouts) const;
 
   const exec::Program& program_;
   int participants_;
+  std::vector<int> donated_;
   std::vector<Granted> offers_;
   std::vector<Node> nodes_;
   std::vector<int> producer_;  // step that makes a value, -1
+  std::vector<int> roots_;     // of each value, once offers are granted
 };
 
 // The schedule of a program for the planner and the verifier.

@@ -5,12 +5,13 @@
 namespace npurt::compile {
 
 absl::StatusOr<std::shared_ptr<const exec::Plan>> PlanCache::Find(
-    absl::Span<const absl::Span<const std::int64_t>> dims) {
+    absl::Span<const absl::Span<const std::int64_t>> dims, absl::Span<const int> donated) {
   Key key;
   for (const auto& shape : dims) {
     key.push_back(static_cast<std::int64_t>(shape.size()));
     key.insert(key.end(), shape.begin(), shape.end());
   }
+  key.insert(key.end(), donated.begin(), donated.end());
   {
     MutexLock lock(mutex_);
     auto found = by_key_.find(key);
@@ -21,7 +22,7 @@ absl::StatusOr<std::shared_ptr<const exec::Plan>> PlanCache::Find(
     }
   }
   NPURT_ASSIGN_OR_RETURN(std::shared_ptr<const exec::Plan> plan,
-                         binder_->MakePlan(dims, participants_, false));
+                         binder_->MakePlan(dims, participants_, false, donated));
   MutexLock lock(mutex_);
   ++stats_.made;
   if (by_key_.contains(key)) return plan;

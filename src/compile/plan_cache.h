@@ -1,4 +1,5 @@
-// PlanCache: the plans of one program, by the dimensions of its inputs, least recently used first out.
+// PlanCache: the plans of one program, by the dimensions of its inputs and by which of them a run may
+// overwrite, least recently used first out.
 //
 // Bounded by bytes. A plan in use stays alive with its users after it has left the cache.
 //
@@ -28,12 +29,18 @@ class PlanCache final : public exec::Planner {
 
   // The plan for inputs of these dimensions, made if need be.
   absl::StatusOr<std::shared_ptr<const exec::Plan>> Find(
-      absl::Span<const absl::Span<const std::int64_t>> dims) override NPURT_EXCLUDES_LOCK(mutex_);
+      absl::Span<const absl::Span<const std::int64_t>> dims) override {
+    return Find(dims, {});
+  }
+  absl::StatusOr<std::shared_ptr<const exec::Plan>> Find(
+      absl::Span<const absl::Span<const std::int64_t>> dims, absl::Span<const int> donated)
+      NPURT_EXCLUDES_LOCK(mutex_);
 
   // A plan whose arena has no byte to spare. The cache does not keep it.
   absl::StatusOr<std::shared_ptr<const exec::Plan>> MakeExact(
-      absl::Span<const absl::Span<const std::int64_t>> dims) const {
-    return binder_->MakePlan(dims, participants_, true);
+      absl::Span<const absl::Span<const std::int64_t>> dims,
+      absl::Span<const int> donated = {}) const {
+    return binder_->MakePlan(dims, participants_, true, donated);
   }
 
   // Forgets all plans; returns their bytes.
@@ -49,7 +56,7 @@ class PlanCache final : public exec::Planner {
   std::shared_ptr<const exec::Plan> last() const NPURT_EXCLUDES_LOCK(mutex_);
 
  private:
-  // Ranks and dimensions in a row, so that [2,3],[4] and [2],[3,4] differ.
+  // Ranks and dimensions in a row, so that [2,3],[4] and [2],[3,4] differ; then the donated inputs.
   using Key = std::vector<std::int64_t>;
   using List = std::list<std::pair<Key, std::shared_ptr<const exec::Plan>>>;
 

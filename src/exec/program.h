@@ -148,7 +148,8 @@ struct PlannedStep {
 };
 
 struct Plan {
-  std::vector<std::int64_t> input_dims;  // the key: dimensions of all inputs in a row
+  std::vector<std::int64_t> input_dims;  // the key: dimensions of all inputs in a row ...
+  std::vector<int> donated;              // ... and the inputs that a run may overwrite, ascending
   std::vector<std::int64_t> dims;
   std::vector<PlannedValue> values;
   std::vector<PlannedStep> steps;
@@ -156,6 +157,7 @@ struct Plan {
   std::size_t arena_bytes = 0;        // values, then scratch
   std::size_t values_bytes = 0;       // of it, for values
   std::size_t scratch_bytes = 0;      // per participant, a multiple of 64
+  std::size_t donated_bytes = 0;      // of values that lie in the memory of donated inputs instead
   std::size_t lower_bound_bytes = 0;  // values alive together: no plan of this layout needs less
   std::size_t own_bytes = 0;          // what this object takes, for the cache's bound
   bool exact = true;                  // no value lives in the pool

@@ -70,26 +70,30 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
 
   Poller poller(run);
   std::vector<std::int64_t> result;
-  std::vector<Box> all(static_cast<std::size_t>(n)), kept;
-  std::vector<std::pair<double, std::int64_t>> order;
-  for (std::int64_t b = 0; b < boxes[0] && wanted > 0; ++b) {
-    for (std::int64_t i = 0; i < n; ++i)
-      all[static_cast<std::size_t>(i)] = BoxAt(run, b * n + i, center);
+  std::vector<Box> kept;
+  using Candidate = std::pair<double, std::int64_t>;
+  std::vector<Candidate> candidates;
+  // The best comes first; of equal scores that of the lower index.
+  const auto after = [](const Candidate& x, const Candidate& y) { return y < x; };
+  for (std::int64_t b = 0; b < boxes[0] && wanted > 0; ++b)
     for (std::int64_t c = 0; c < classes; ++c) {
-      order.clear();
+      candidates.clear();
+      // A heap: most candidates are never looked at.
       for (std::int64_t i = 0; i < n; ++i) {
         const double score = RealAt(run, 1, (b * classes + c) * n + i);
-        if (score > least) order.emplace_back(-score, i);
+        if (!(score > least)) continue;
+        candidates.emplace_back(-score, i);
+        std::push_heap(candidates.begin(), candidates.end(), after);
+        NPURT_RETURN_IF_ERROR(poller.Count(2 * Poller::kComparison));
       }
-      std::sort(order.begin(), order.end(), [&](const auto& x, const auto& y) {
-        poller.CountOrThrow(Poller::kComparison);
-        return x < y;  // equal scores: the lower index first
-      });
       kept.clear();
-      for (const auto& [score, i] : order) {
-        if (static_cast<std::int64_t>(kept.size()) >= wanted) break;
-        const Box& box = all[static_cast<std::size_t>(i)];
-        NPURT_RETURN_IF_ERROR(poller.Count(1 + static_cast<std::int64_t>(kept.size())));
+      while (!candidates.empty() && static_cast<std::int64_t>(kept.size()) < wanted) {
+        std::pop_heap(candidates.begin(), candidates.end(), after);
+        const std::int64_t i = candidates.back().second;
+        candidates.pop_back();
+        NPURT_RETURN_IF_ERROR(
+            poller.Count(16 * Poller::kComparison + static_cast<std::int64_t>(kept.size())));
+        const Box box = BoxAt(run, b * n + i, center);
         if (std::any_of(kept.begin(), kept.end(),
                         [&](const Box& other) { return Overlap(box, other, iou); }))
           continue;
@@ -97,7 +101,6 @@ absl::Status Reference(const RunContext& run, std::int64_t, void*) {
         result.insert(result.end(), {b, c, i});
       }
     }
-  }
   NPURT_RETURN_IF_ERROR(
       run.AllocateOutput(0, {static_cast<std::int64_t>(result.size() / 3), 3}));
   for (std::size_t i = 0; i < result.size(); ++i)

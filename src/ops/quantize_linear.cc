@@ -3,9 +3,10 @@
 // Scales are one number, one per index of an axis, or one per block of an axis.
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/quantize/quantize.h"
 #include "ops/move.h"
 #include "ops/numbers.h"
 
@@ -149,25 +150,49 @@ absl::Status BindElements(BindContext& bind, DType real, DType quantized) {
   return absl::OkStatus();
 }
 
-template <typename T>
-void QuantizeRun(const RunContext& run, std::int64_t first, std::int64_t count, float scale,
-                 float zero) {
-  // Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, ties to even, as the
-  // current rounding mode does; beyond 2^22 every type here is saturated anyway.
-  constexpr float kRound = 12582912.0f, kFar = 4194304.0f;
-  constexpr float kLow = static_cast<float>(std::numeric_limits<T>::min());
-  constexpr float kHigh = static_cast<float>(std::numeric_limits<T>::max());
-  const char* const in = run.in<char>(0) + first * 4;
-  char* const out = run.out<char>(0) + first * static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t i = 0; i < count; ++i) {
-    float x;
-    std::memcpy(&x, in + i * 4, 4);
-    x = std::min(std::max(x / scale, -kFar), kFar);
-    x = (x + kRound) - kRound + zero;
-    x = x == x ? std::min(std::max(x, kLow), kHigh) : 0.0f;
-    const T y = static_cast<T>(static_cast<std::int32_t>(x));
-    std::memcpy(out + i * static_cast<std::int64_t>(sizeof(T)), &y, sizeof(T));
+typedef float Four __attribute__((vector_size(16)));
+
+Four LoadFour(const char* p) {
+  Four x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+using kernels::NarrowInteger;
+std::optional<NarrowInteger> NarrowOf(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return NarrowInteger::kI8;
+    case DType::kU8:
+      return NarrowInteger::kU8;
+    case DType::kI16:
+      return NarrowInteger::kI16;
+    case DType::kU16:
+      return NarrowInteger::kU16;
+    default:
+      return std::nullopt;
   }
+}
+
+struct PreparedQuantize : Prepared {
+  const kernels::QuantizeKernel* rows = nullptr;
+};
+absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
+  auto prepared = std::make_unique<PreparedQuantize>();
+  prepared->rows = kernels::SelectQuantize(context.isa());
+  prepared->kernel = prepared->rows->name;
+  return prepared;
+}
+
+// The arguments for the elements from `first` on that have scale `s`; sizes are those of an element.
+kernels::QuantizeArgs ArgsOf(const RunContext& run, std::int64_t first, std::int64_t count,
+                             std::int64_t s, std::int64_t in_size, std::int64_t out_size) {
+  return {run.in<char>(0) + first * in_size, run.out<char>(0) + first * out_size,
+          static_cast<std::size_t>(count), run.Load<float>(1, s),
+          static_cast<std::int32_t>(ZeroPointAt(run, s))};
+}
+std::int64_t SizeOf(NarrowInteger type) {
+  return type == NarrowInteger::kI8 || type == NarrowInteger::kU8 ? 1 : 2;
 }
 
 absl::Status BindQuantize(BindContext& bind) {
@@ -181,13 +206,12 @@ absl::Status RunQuantize(const RunContext& run, std::int64_t tile, void* scratch
   if (!IsFast(run.dtype(0), run.dtype(1), dtype, g)) return ReferenceQuantize(run, tile, scratch);
   NPURT_RETURN_IF_ERROR(CheckZeroPoint(run));
   const TileRange range = TileOf(tile, CopyTiles(DType::kF32, run.count(0)), run.count(0));
-  DispatchDType<DTypes(DType::kI8, DType::kU8, DType::kI16, DType::kU16)>(dtype, [&](auto type) {
-    ForEachRun(g, range.first, range.last,
-               [&](std::int64_t first, std::int64_t count, std::int64_t s) {
-                 QuantizeRun<decltype(type)>(run, first, count, run.Load<float>(1, s),
-                                             static_cast<float>(ZeroPointAt(run, s)));
-               });
-  });
+  const auto* const rows = run.prepared<PreparedQuantize>()->rows;
+  const NarrowInteger type = *NarrowOf(dtype);
+  ForEachRun(g, range.first, range.last,
+             [&](std::int64_t first, std::int64_t count, std::int64_t s) {
+               rows->quantize(type, ArgsOf(run, first, count, s, 4, SizeOf(type)));
+             });
   return absl::OkStatus();
 }
 
@@ -222,19 +246,6 @@ absl::Status ReferenceDequantize(const RunContext& run, std::int64_t, void*) {
   return absl::OkStatus();
 }
 
-template <typename T>
-void DequantizeRun(const RunContext& run, std::int64_t first, std::int64_t count, float scale,
-                   std::int32_t zero) {
-  const char* const in = run.in<char>(0) + first * static_cast<std::int64_t>(sizeof(T));
-  char* const out = run.out<char>(0) + first * 4;
-  for (std::int64_t i = 0; i < count; ++i) {
-    T x;
-    std::memcpy(&x, in + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-    const float y = static_cast<float>(static_cast<std::int32_t>(x) - zero) * scale;
-    std::memcpy(out + i * 4, &y, 4);
-  }
-}
-
 absl::Status BindDequantize(BindContext& bind) {
   return BindElements(bind, bind.output_dtype(0), bind.dtype(0));
 }
@@ -246,15 +257,14 @@ absl::Status RunDequantize(const RunContext& run, std::int64_t tile, void* scrat
     return ReferenceDequantize(run, tile, scratch);
   NPURT_RETURN_IF_ERROR(CheckZeroPoint(run));
   const TileRange range = TileOf(tile, CopyTiles(DType::kF32, run.count(0)), run.count(0));
-  constexpr DTypeSet kNarrow = DTypes(DType::kI8, DType::kU8, DType::kI16, DType::kU16);
-  const bool narrow = DispatchDType<kNarrow>(run.dtype(0), [&](auto type) {
+  if (const auto narrow = NarrowOf(run.dtype(0))) {
+    const auto* const rows = run.prepared<PreparedQuantize>()->rows;
     ForEachRun(g, range.first, range.last,
                [&](std::int64_t first, std::int64_t count, std::int64_t s) {
-                 DequantizeRun<decltype(type)>(run, first, count, run.Load<float>(1, s),
-                                               static_cast<std::int32_t>(ZeroPointAt(run, s)));
+                 rows->dequantize(*narrow, ArgsOf(run, first, count, s, SizeOf(*narrow), 4));
                });
-  });
-  if (narrow) return absl::OkStatus();
+    return absl::OkStatus();
+  }
   // int32 minus its zero point may need 33 bits.
   ForEachRun(
       g, range.first, range.last, [&](std::int64_t first, std::int64_t count, std::int64_t s) {
@@ -298,6 +308,55 @@ struct ReferenceDynamic {
   }
 };
 
+absl::Status BindDynamic(BindContext& bind) {
+  bind.SetTiles(1, static_cast<double>(bind.count(0)));
+  return absl::OkStatus();
+}
+
+absl::Status RunDynamic(const RunContext& run, std::int64_t tile, void* scratch) {
+  if (run.dtype(0) != DType::kF32)
+    return ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>(run, tile, scratch);
+  constexpr std::int64_t kPiece = 1 << 20;
+  const char* const in = run.in<char>(0);
+  const std::int64_t count = run.count(0);
+  float low = 0, high = 0;
+  for (std::int64_t first = 0; first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    const std::int64_t end = std::min(count, first + kPiece);
+    Four lows[4] = {}, highs[4] = {};  // a NaN is neither
+    std::int64_t i = first;
+    for (; i + 16 <= end; i += 16)
+      for (int k = 0; k < 4; ++k) {
+        const Four x = LoadFour(in + (i + 4 * k) * 4);
+        lows[k] = x < lows[k] ? x : lows[k];
+        highs[k] = x > highs[k] ? x : highs[k];
+      }
+    for (int k = 0; k < 16; ++k) {
+      low = std::min(low, lows[k / 4][k % 4]);
+      high = std::max(high, highs[k / 4][k % 4]);
+    }
+    for (; i < end; ++i) {
+      const float x = run.Load<float>(0, i);
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+  }
+  float scale = (high - low) / 255.0f;
+  if (scale == 0) scale = 1;
+  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
+  for (std::int64_t first = 0; run.has_output(0) && first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    run.prepared<PreparedQuantize>()->rows->quantize(
+        NarrowInteger::kU8,
+        {in + first * 4, run.out<char>(0) + first,
+         static_cast<std::size_t>(std::min(kPiece, count - first)), scale,
+         static_cast<std::int32_t>(zero)});
+  }
+  if (run.has_output(1)) run.Store<float>(1, 0, scale);
+  if (run.has_output(2)) run.Store<std::uint8_t>(2, 0, static_cast<std::uint8_t>(zero));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 extern constexpr OpDef kOps[] = {
@@ -316,6 +375,7 @@ extern constexpr OpDef kOps[] = {
         .any_rank = true,
         .infer = InferQuantize,
         .reference = ReferenceQuantize,
+        .prepare = Prepare,
         .bind = BindQuantize,
         .run = RunQuantize,
     },
@@ -332,6 +392,7 @@ extern constexpr OpDef kOps[] = {
         .any_rank = true,
         .infer = InferDequantize,
         .reference = ReferenceDequantize,
+        .prepare = Prepare,
         .bind = BindDequantize,
         .run = RunDequantize,
     },
@@ -342,6 +403,9 @@ extern constexpr OpDef kOps[] = {
         .types = {{"F", DTypes(DType::kF32, DType::kF64)}},  // float32 in ONNX
         .infer = InferDynamic,
         .reference = ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>,
+        .prepare = Prepare,
+        .bind = BindDynamic,
+        .run = RunDynamic,
     },
 };
 extern constexpr int kOpCount = static_cast<int>(sizeof kOps / sizeof kOps[0]);

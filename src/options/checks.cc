@@ -216,12 +216,23 @@ void CheckGears(Resolver& r) {
     r.Fail("R5", absl::StrCat("option dynamic_dims: got ", CountGears(gears),
                               " gears, want at most ", limit, "; leave some out"));
   if (!r.IsSet(input_shape)) return;
-  const int want = CountGearDimensions(r.options().Text(input_shape));
+  const absl::string_view shapes = r.options().Text(input_shape);
+  const int want = CountGearDimensions(shapes);
   if (GearLength(gears) != want)
-    r.Fail("R5", absl::StrCat(Named(r, dynamic_dims), ": a gear has ", GearLength(gears),
-                              " values and input_shape has ", want,
-                              " dimensions of -1; make them "
-                              "equally many"));
+    return r.Fail("R5", absl::StrCat(Named(r, dynamic_dims), ": a gear has ", GearLength(gears),
+                                     " values and input_shape has ", want,
+                                     " dimensions of -1; make them equally many"));
+  constexpr int kShown = 4;
+  std::vector<std::string> shown;
+  for (const auto& gear : ExpandGears(shapes, gears)) {
+    if (shown.size() == kShown) break;
+    shown.push_back(absl::StrJoin(gear, " ", [](std::string* out, const GearInput& input) {
+      absl::StrAppend(out, input.name, "[", absl::StrJoin(input.dims, ","), "]");
+    }));
+  }
+  if (CountGears(gears) > kShown)
+    shown.push_back(absl::StrCat("and ", CountGears(gears) - kShown, " more"));
+  r.Note("R5", absl::StrCat("the gears are ", absl::StrJoin(shown, "; ")));
 }
 
 void CheckCheckpoints(Resolver& r) {

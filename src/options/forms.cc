@@ -86,6 +86,29 @@ int GearLength(absl::string_view dynamic_dims) {
   return static_cast<int>(std::count(first.begin(), first.end(), ',')) + 1;
 }
 
+std::vector<std::vector<GearInput>> ExpandGears(absl::string_view input_shape,
+                                                absl::string_view dynamic_dims) {
+  std::vector<std::vector<GearInput>> gears;
+  for (absl::string_view gear : absl::StrSplit(dynamic_dims, ';')) {
+    const Parts values = absl::StrSplit(gear, ',');
+    std::size_t next = 0;
+    std::vector<GearInput> inputs;
+    for (absl::string_view item : absl::StrSplit(input_shape, ';')) {
+      const auto colon = item.find(':');
+      GearInput input = {std::string(item.substr(0, colon)), {}};
+      if (item.substr(colon + 1) != "0")
+        for (absl::string_view dim : absl::StrSplit(item.substr(colon + 1), ',')) {
+          std::int64_t number = 0;
+          (void)IsNumber(dim == "-1" ? values[next++] : dim, &number);
+          input.dims.push_back(number);
+        }
+      inputs.push_back(std::move(input));
+    }
+    gears.push_back(std::move(inputs));
+  }
+  return gears;
+}
+
 namespace {
 
 std::string RangeDim(absl::string_view dim) {

@@ -6,7 +6,9 @@
 #ifndef NPURT_OPTIONS_FORMS_H_
 #define NPURT_OPTIONS_FORMS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -31,6 +33,14 @@ std::string Number(absl::string_view value);
 int CountGearDimensions(absl::string_view input_shape);
 int CountGears(absl::string_view dynamic_dims);
 int GearLength(absl::string_view dynamic_dims);
+
+struct GearInput {
+  std::string name;
+  std::vector<std::int64_t> dims;  // none for a scalar
+};
+// The shapes of all inputs, for each gear. REQUIRES: also that gears have a value for each -1.
+std::vector<std::vector<GearInput>> ExpandGears(absl::string_view input_shape,
+                                                absl::string_view dynamic_dims);
 
 }  // namespace npurt::options
 

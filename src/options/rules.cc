@@ -211,6 +211,9 @@ constexpr Advice kAdvice[] = {
      "others"},
     {"R25", Set(aicore_num), Is(jit_compile, "false"),
      "aicore_num has no effect on operators that were compiled before"},
+    {"R27", SetElse(iterations_per_loop, "1"), Set(experimental_accelerate_train_mode),
+     "the parts of experimental_accelerate_train_mode may be inexact with iterations_per_loop above "
+     "1"},
     {"R30", On(is_tailing_optimization), Always(),
      "is_tailing_optimization must be the same for NPUOptimizer"},
     {"R34", Set(model_dir), Always(), "model_dir must be the same for the Estimator"},

@@ -264,6 +264,7 @@ std::string PlanJson(const SessionGraph& graph, const compile::precision::Settin
   if (plan != nullptr) {
     json["arena_bytes"] = plan->arena_bytes;
     json["arena_lower_bound_bytes"] = plan->lower_bound_bytes;
+    json["donated_bytes"] = plan->donated_bytes;
     json["values_bytes"] = plan->values_bytes;
     json["scratch_bytes_per_thread"] = plan->scratch_bytes;
     json["exact"] = plan->exact;
@@ -312,6 +313,7 @@ std::string MemoryJson(Session& session, const SessionGraph& graph) {
   if (plan != nullptr) {
     json["arena_bytes"] = plan->arena_bytes;
     json["arena_lower_bound_bytes"] = plan->lower_bound_bytes;
+    json["donated_bytes"] = plan->donated_bytes;
   }
   json["plan_bytes"] = graph.plans->stats().bytes;
   const memory::CountingAllocator& allocator = session.allocator();

@@ -101,6 +101,7 @@ Run::Run(std::shared_ptr<Session> session, const SessionGraph* graph)
       team_({session_->threads(), static_cast<int>(session_->options().Int(Option::spin_us)),
              session_->hooks_.executor.get(), session_.get()}),
       inputs_(graph->inputs.size()),
+      donated_(graph->inputs.size()),
       input_dims_(graph->inputs.size()),
       bound_outputs_(graph->outputs.size()),
       output_allocators_(graph->outputs.size()),
@@ -112,7 +113,7 @@ Run::~Run() = default;
 int Run::input_count() const { return static_cast<int>(inputs_.size()); }
 int Run::output_count() const { return static_cast<int>(outputs_.size()); }
 
-absl::Status Run::BindInput(std::size_t index, Value value) {
+absl::Status Run::BindInput(std::size_t index, Value value, bool donate) {
   if (index >= inputs_.size())
     return absl::OutOfRangeError(
         absl::StrCat("input ", index, ": the graph has ", inputs_.size(), " inputs"));
@@ -140,6 +141,7 @@ absl::Status Run::BindInput(std::size_t index, Value value) {
     }
   }
   inputs_[index] = std::move(value);
+  donated_[index] = donate;
   input_dims_[index] = inputs_[index].is_tensor()
                            ? absl::MakeConstSpan(inputs_[index].tensor().dims())
                            : absl::Span<const std::int64_t>();
@@ -198,13 +200,28 @@ absl::Status Run::CheckOverlaps() const {
   return absl::OkStatus();
 }
 
+std::vector<int> Run::UsableDonations() const {
+  std::vector<int> usable;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!donated_[i] || !inputs_[i].is_tensor()) continue;
+    const Tensor& tensor = inputs_[i].tensor();
+    bool use = tensor.dtype() != DType::kString && tensor.bytes() > 0 &&
+               reinterpret_cast<std::uintptr_t>(tensor.data()) % memory::kAlignment == 0;
+    for (std::size_t other = 0; use && other < inputs_.size(); ++other)
+      use = other == i || !inputs_[other].is_tensor() || !Overlap(tensor, inputs_[other].tensor());
+    if (use) usable.push_back(static_cast<int>(i));
+  }
+  return usable;
+}
+
 // Everything that only a change of bindings makes necessary.
 absl::Status Run::Prepare() {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (inputs_[i].kind() == ValueKind::kNone)
       return absl::FailedPreconditionError(
           absl::StrCat("input '", graph_->inputs[i].name, "' is not bound"));
-  bool same = plan_ != nullptr;
+  const std::vector<int> donated = UsableDonations();
+  bool same = plan_ != nullptr && plan_->donated == donated;
   const std::int64_t* known = same ? plan_->input_dims.data() : nullptr;
   for (std::size_t i = 0; same && i < input_dims_.size(); ++i) {
     const exec::PlannedValue& planned =
@@ -214,14 +231,14 @@ absl::Status Run::Prepare() {
     known += input_dims_[i].size();
   }
   if (!same) {
-    NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->Find(input_dims_));
+    NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->Find(input_dims_, donated));
   }
   const auto limit = static_cast<std::size_t>(session_->options().Int(Option::arena_max_bytes));
   // A plan in a layout for larger shapes is given up where memory is bounded.
   const bool bounded = limit != 0 || own_arena_ != nullptr;
   const std::size_t bound = own_arena_ != nullptr ? own_arena_bytes_ : limit;
   if (bounded && plan_->arena_bytes > bound) {
-    NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->MakeExact(input_dims_));
+    NPURT_ASSIGN_OR_RETURN(plan_, graph_->plans->MakeExact(input_dims_, donated));
   }
   if (limit != 0 && plan_->arena_bytes > limit)
     return absl::ResourceExhaustedError(

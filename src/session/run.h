@@ -46,7 +46,9 @@ class Run {
   const SessionGraph& graph() const { return *graph_; }
 
   // The value is read at each execution. kNone unbinds. INVALID_ARGUMENT: kind, type or shape.
-  absl::Status BindInput(std::size_t index, Value value);
+  // `donate`: an execution may leave anything in the tensor's memory. It is not used for that if it
+  // holds strings, does not start at a multiple of 64 or overlaps another input.
+  absl::Status BindInput(std::size_t index, Value value, bool donate = false);
   // The tensor that receives an output; its memory is written at each execution. Undefined unbinds.
   // INVALID_ARGUMENT: type, shape, or an overlap with another binding (checked when executing).
   absl::Status BindOutput(std::size_t index, Tensor tensor);
@@ -70,6 +72,7 @@ class Run {
 
   absl::Status Prepare();
   absl::Status CheckOverlaps() const;
+  std::vector<int> UsableDonations() const;
   absl::Status ProvideOutputs();
   absl::StatusOr<Tensor> NewTensor(std::size_t output, DType dtype,
                                    absl::Span<const std::int64_t> dims, std::size_t bytes);
@@ -82,6 +85,7 @@ class Run {
   exec::Context context_;
   exec::Team team_;
   std::vector<Value> inputs_;
+  std::vector<bool> donated_;
   std::vector<absl::Span<const std::int64_t>> input_dims_;
   std::vector<Tensor> bound_outputs_;  // undefined: not bound
   std::vector<OutputAllocator> output_allocators_;

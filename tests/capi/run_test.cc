@@ -150,6 +150,35 @@ TEST(RunTest, ReadsItsInputsAtEachExecution) {
   EXPECT_EQ(OutputOf(run).get(), y.get());  // the bound value itself
 }
 
+TEST(RunTest, DonatedInputsAreOverwrittenUnlessTheyAreReadOnly) {
+  Builder graph;
+  npurt_value_id value = graph.Input("x", {1, 16});
+  for (const char* name : {"a", "b", "y"}) value = graph.Node("Softmax", {value}, name);
+  graph.Output(value);
+  Session session = graph.ToSession();
+  RunHandle run = NewRun(session);
+  alignas(64) float data[16] = {5};
+  const int64_t dims[] = {1, 16};
+  npurt_tensor view = npurt_tensor_init();
+  view.dtype = NPURT_FLOAT32;
+  view.rank = 2;
+  view.dims = dims;
+  view.data = data;
+  view.bytes = sizeof data;
+  std::vector<float> want;
+  for (const bool read_only : {true, false}) {  // in this order: the first run leaves the data
+    view.flags = read_only ? NPURT_TENSOR_READ_ONLY : 0;
+    Value x = Make<Value>([&](npurt_value** out, npurt_error** error) {
+      return npurt_value_borrow(&view, nullptr, out, error);
+    });
+    ASSERT_OK(npurt_run_bind_input(run.get(), 0, x.get(), NPURT_BIND_DONATE, nullptr));
+    ASSERT_OK(npurt_run_execute(run.get(), nullptr, nullptr));
+    if (read_only) want = ReadFloats(OutputOf(run).get());
+    EXPECT_EQ(ReadFloats(OutputOf(run).get()), want);
+    EXPECT_EQ(data[0] == 5, read_only);
+  }
+}
+
 TEST(RunTest, StridedInputsAndOutputsAreConverted) {
   Session session = Doubler().ToSession();
   RunHandle run = NewRun(session);

@@ -83,7 +83,9 @@ TEST_P(StopTest, ComesBackFromInsideAnOperatorAndLeavesTheSessionUsable) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_OK(npurt_session_close(session.get(), 0, nullptr));
   });
-  EXPECT_EQ(npurt_run_execute(run.get(), nullptr, nullptr), NPURT_CANCELLED);
+  // On a busy machine the session may be closed before the run begins.
+  const npurt_status status = npurt_run_execute(run.get(), nullptr, nullptr);
+  EXPECT_TRUE(status == NPURT_CANCELLED || status == NPURT_FAILED_PRECONDITION) << status;
   closer.join();
 }
 

@@ -1,6 +1,7 @@
 #include "fuzz/differential.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,18 @@ namespace {
 using graph::kNone;
 using graph::NodeId;
 using graph::ValueId;
+
+// No option: the inputs that runs may overwrite, as bits.
+constexpr char kDonate[] = "donate";
+
+// Numbers in memory of their own.
+Value CopyOf(const Value& value) {
+  if (!value.is_tensor() || value.tensor().dtype() == DType::kString) return value;
+  auto copy = Tensor::Create(value.tensor().dtype(), value.tensor().dims());
+  if (!copy.ok()) return value;
+  if (copy->bytes() > 0) std::memcpy(copy->mutable_data(), value.tensor().data(), copy->bytes());
+  return Value(*std::move(copy));
+}
 
 // `counts` null: nobody asks.
 std::string Compared(const Case& made, const absl::StatusOr<std::vector<Value>>& got,
@@ -89,6 +102,7 @@ Settings RandomSettings(Choices& choices) {
       {"denormals", {"flush", "keep"}},
   };
   Settings settings;
+  if (choices.Percent(40)) settings.emplace_back(kDonate, absl::StrCat(choices.Below(256)));
   for (const auto& [name, values] : *rows)
     if (choices.Percent(60)) settings.emplace_back(name, choices.Of(values));
   return settings;
@@ -177,13 +191,24 @@ std::string SettingsText(const Settings& settings) {
 
 absl::StatusOr<std::vector<Value>> RunCase(const Case& made, const Settings& settings) {
   options::Options options;
-  for (const auto& [name, value] : settings) NPURT_RETURN_IF_ERROR(options.Set(name, value));
+  unsigned long donated = 0;
+  for (const auto& [name, value] : settings) {
+    if (name == kDonate)
+      donated = std::stoul(value);
+    else
+      NPURT_RETURN_IF_ERROR(options.Set(name, value));
+  }
   NPURT_ASSIGN_OR_RETURN(const auto session, session::Session::Create(options, {}));
   NPURT_RETURN_IF_ERROR(session->AddGraph(made.graph->Clone(), "", {}).status());
   NPURT_ASSIGN_OR_RETURN(const auto run, session->NewRun(0));
-  for (std::size_t i = 0; i < made.inputs.size(); ++i)
-    NPURT_RETURN_IF_ERROR(run->BindInput(i, made.inputs[i]));
-  for (int round = 0; round < 2; ++round) NPURT_RETURN_IF_ERROR(run->Execute({}));
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < made.inputs.size(); ++i) {
+      const bool donate = i < 64 && (donated >> i & 1) != 0;
+      NPURT_RETURN_IF_ERROR(
+          run->BindInput(i, donate ? CopyOf(made.inputs[i]) : made.inputs[i], donate));
+    }
+    NPURT_RETURN_IF_ERROR(run->Execute({}));
+  }
   std::vector<Value> outputs;
   for (int o = 0; o < run->output_count(); ++o) {
     NPURT_ASSIGN_OR_RETURN(Value value, run->Output(static_cast<std::size_t>(o)));

@@ -12,7 +12,7 @@
 
 namespace npurt::fuzz {
 
-// Options and their values.
+// Options and their values; "donate" is the set of donated inputs, as bits.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 std::string SettingsText(const Settings& settings);
 

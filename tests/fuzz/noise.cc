@@ -109,7 +109,14 @@ bool IsExact(const graph::NodeSpec& spec) {
 // How the elements of a node's operands are moved: each by `by` of its own, in a direction that
 // depends on the operand and the element.
 struct Move {
-  enum Directions { kUp, kDown, kUpAndDown, kDownAndUp, kRandom } directions;
+  enum Directions {
+    kUp,
+    kDown,
+    kUpAndDown,  // the first operand up, the second down ...
+    kDownAndUp,
+    kZigzag,  // neighbours against each other
+    kRandom
+  } directions;
   double scale;
 };
 
@@ -148,12 +155,13 @@ Value Moved(const Value& value, const Reach& reach, const Move& move, std::size_
   }
   if (!value.is_tensor() || !IsFloat(value.tensor().dtype())) return value;
   std::vector<double> numbers = *Reals(value.tensor());
-  for (double& v : numbers) {
-    const bool even = operand % 2 == 0;
+  const bool even = operand % 2 == 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
     const bool up = move.directions == Move::kUp || (move.directions == Move::kUpAndDown && even) ||
                     (move.directions == Move::kDownAndUp && !even) ||
+                    (move.directions == Move::kZigzag && i % 2 == 0) ||
                     (move.directions == Move::kRandom && random() % 2 == 0);
-    v += (up ? 1 : -1) * move.scale * reach(v);
+    numbers[i] += (up ? 1 : -1) * move.scale * reach(numbers[i]);
   }
   return OfNumbers(value.tensor(), numbers);
 }
@@ -256,9 +264,10 @@ absl::StatusOr<std::vector<NoisyValue>> EvaluateWithNoise(const graph::NodeSpec&
   // is a jump or steep, and no bound follows from a few tries.
   constexpr double kNear = 0.125, kSteep = 4;
   constexpr Move kMoves[] = {
-      {Move::kUp, kNear}, {Move::kUpAndDown, kNear}, {Move::kRandom, kNear}, {Move::kUp, 1},
-      {Move::kDown, 1},   {Move::kUpAndDown, 1},     {Move::kDownAndUp, 1},  {Move::kRandom, 1},
-      {Move::kRandom, 1}, {Move::kRandom, 1},
+      {Move::kUp, kNear}, {Move::kUpAndDown, kNear}, {Move::kZigzag, kNear}, {Move::kRandom, kNear},
+      {Move::kUp, 1},     {Move::kDown, 1},          {Move::kUpAndDown, 1},  {Move::kDownAndUp, 1},
+      {Move::kZigzag, 1}, {Move::kRandom, 1},        {Move::kRandom, 1},     {Move::kRandom, 1},
+      {Move::kRandom, 1}, {Move::kRandom, 1},        {Move::kRandom, 1},
   };
   constexpr double kMaxLargest = 1e4, kMaxNoise = 0.1;
   std::vector<Value> operands;

@@ -2,7 +2,7 @@
 // for illegal ones.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ constexpr const char* kUnset = "-";
 
 const Case kCases[] = {
     {"graph_run_mode", "0;;1", "2;;-1", "1", "1"},
-    {"session_device_id", "0;;7", "-1;;x", "-", "-"},
+    {"session_device_id", "0;;7;;2147483647", "-1;;2147483648;;x", "-", "-"},
     {"deterministic", "0;;1;;True", "2", "0", "0"},
     {"atomic_clean_policy", "0;;1", "2", "0", "0"},
     {"static_memory_policy", "0;;1;;2;;3;;4", "5", "0", "0"},
@@ -71,7 +71,7 @@ const Case kCases[] = {
     {"fusion_switch_file", "/d/fusion_switch.cfg", "/d/a b.cfg;;x*", "-", "-"},
     {"buffer_optimize", "l2_optimize;;off_optimize", "l1", "l2_optimize", "l2_optimize"},
     {"use_off_line", "True;;False", "2", "true", "true"},
-    {"iterations_per_loop", "1;;100", "0;;-1", "1", "1"},
+    {"iterations_per_loop", "1;;100;;2147483647", "0;;-1;;2147483648", "1", "1"},
     {"hcom_parallel", "True;;False", "2", "true", "true"},
     {"enable_small_channel", "0;;1", "2", "0", "1"},
     {"op_precision_mode", "/d/op_precision.ini", "", "-", "-"},
@@ -93,11 +93,11 @@ const Case kCases[] = {
     {"oo_constant_folding", "True;;False", "2", "true", "true"},
     {"local_rank_id", "0;;7", "-1;;8", "-", "-"},
     {"local_device_list", "0,1;;3", "0,;;a;;0, 1", "-", "-"},
-    {"hccl_timeout", "0;;2147483647", "-1", "1836", "1836"},
-    {"op_wait_timeout", "120", "-1", "120", "120"},
-    {"op_execute_timeout", "90", "-1", "-", "-"},
-    {"stream_sync_timeout", "-1;;60000", "-2", "-1", "-1"},
-    {"event_sync_timeout", "-1;;60000", "-2", "-1", "-1"},
+    {"hccl_timeout", "0;;2147483647", "-1;;2147483648", "1836", "1836"},
+    {"op_wait_timeout", "0;;120;;2147483647", "-1;;2147483648", "120", "120"},
+    {"op_execute_timeout", "0;;90;;2147483647", "-1;;2147483648", "-", "-"},
+    {"stream_sync_timeout", "-1;;60000;;2147483647", "-2;;2147483648", "-1", "-1"},
+    {"event_sync_timeout", "-1;;60000;;2147483647", "-2;;2147483648", "-1", "-1"},
     {"graph_compiler_cache_dir", "/d", "", "-", "-"},
     {"jit_compile", "auto;;true;;false;;True", "1", "auto", "auto"},
     {"shape_generalization_mode", "STRICT;;FULL;;ADAPTIVE", "HALF", "STRICT", "STRICT"},
@@ -107,23 +107,25 @@ const Case kCases[] = {
     {"op_debug_level", "0;;1;;2;;3;;4", "5", "-", "-"},
     {"enable_data_pre_proc", "True;;False", "2", "false", "false"},
     {"variable_format_optimize", "True;;False", "2", "-", "-"},
-    {"op_select_implmode", "high_precision;;high_performance", "fast", "-", "-"},
+    {"op_select_implmode",
+     "high_precision;;high_performance;;high_precision_for_all;;high_performance_for_all", "fast",
+     "-", "-"},
     {"optypelist_for_implmode", "Pooling;;Pooling,SoftmaxV2,LRN,ROIAlign", "Relu", "-", "-"},
     {"dynamic_input", "True;;False", "2", "false", "false"},
     {"dynamic_graph_execute_mode", "dynamic_execute;;lazy_recompile", "static", "-", "-"},
     {"dynamic_inputs_shape_range", "getnext:[128 ,3~5, 2~128, -1],[];;data:[1];getnext:[-1]",
      "x:[1];;data:1;;data:[5~3];;data:[1];data:[1];;data:[a];;data:[1][2]", "-", "-"},
     {"graph_memory_max_size", "0;;26G;;274877906944", "274877906945;;-1", "-", "-"},
-    {"variable_memory_max_size", "0;;5G", "274877906945", "-", "-"},
+    {"variable_memory_max_size", "0;;5G;;274877906944", "274877906945;;-1", "-", "-"},
     {"model_dir", "/d", "", "-", "-"},
     {"tf_random_seed", "0;;42", "-1", "-", "-"},
     {"save_summary_steps", "0;;100", "-1", "-", "-"},
     {"save_checkpoints_steps", "0;;100", "-1", "-", "-"},
     {"save_checkpoints_secs", "0;;100", "-1", "-", "-"},
     {"session_config", "x", "", "-", "-"},
-    {"keep_checkpoint_max", "0;;5", "-1", "-", "-"},
+    {"keep_checkpoint_max", "0;;5;;2147483647", "-1;;2147483648", "-", "-"},
     {"keep_checkpoint_every_n_hours", "10000;;0.5", "0;;x", "-", "-"},
-    {"log_step_count_steps", "100", "-1", "-", "-"},
+    {"log_step_count_steps", "0;;100", "-1", "-", "-"},
     {"train_distribute", "x", "", "-", "-"},
     {"device_fn", "x", "", "-", "-"},
     {"protocol", "grpc", "", "-", "-"},
@@ -156,6 +158,33 @@ TEST(DocumentedOptionsTest, AllNamesAreThereAndNoOthers) {
     const auto option = FindOption(c.name);
     ASSERT_TRUE(option.ok()) << c.name;
     EXPECT_NE(RowOf(*option).standing.life, Life::kOurs) << c.name;
+  }
+}
+
+// Where values can be counted, the table above has them all: of choices all, of ranges both ends.
+TEST(DocumentedOptionsTest, TheTableHasEveryLegalValue) {
+  for (const Case& c : kCases) {
+    const Row& row = RowOf(*FindOption(c.name));
+    const std::vector<std::string> good = Values(c.good), bad = Values(c.bad);
+    const auto has = [](const std::vector<std::string>& values, absl::string_view value) {
+      return std::find(values.begin(), values.end(), value) != values.end();
+    };
+    if (row.type == Type::kChoice && row.allowed.choices != nullptr) {
+      for (absl::string_view choice : absl::StrSplit(row.allowed.choices, '|'))
+        EXPECT_TRUE(has(good, choice)) << c.name << "=" << choice;
+    }
+    if (row.allowed.range) {
+      EXPECT_TRUE(has(bad, absl::StrCat(row.allowed.min - 1))) << c.name;
+      EXPECT_TRUE(has(good, absl::StrCat(row.allowed.min))) << c.name;
+      const bool unbounded = row.allowed.max == INT64_MAX;
+      EXPECT_TRUE(unbounded || has(good, absl::StrCat(row.allowed.max))) << c.name;
+      EXPECT_TRUE(unbounded || has(bad, absl::StrCat(row.allowed.max + 1))) << c.name;
+    }
+    EXPECT_FALSE(good.empty()) << c.name;
+    const bool anything = (row.type == Type::kText || row.type == Type::kPath ||
+                           row.type == Type::kObject || row.type == Type::kList) &&
+                          row.allowed.form == nullptr && row.allowed.choices == nullptr;
+    EXPECT_EQ(bad.empty(), anything) << c.name << ": every value is legal only where any text is";
   }
 }
 
@@ -198,29 +227,59 @@ TEST(DocumentedOptionsTest, DefaultsOfASessionAreThoseOfTheNewestDocument) {
   }
 }
 
-TEST(DocumentedOptionsTest, DefaultsOfRunConfigAreThoseOfTheOlderDocument) {
-  const std::map<std::string, const char*> want = {
-      {"hcom_parallel", "false"},
-      {"enable_data_pre_proc", "true"},
-      {"enable_exception_dump", "0"},
-      {"op_compiler_cache_mode", "disable"},
-      {"op_select_implmode", "high_performance"},
-      {"op_debug_level", "0"},
-      {"variable_format_optimize", "true"},
-      {"precision_mode", "allow_fp32_to_fp16"},
-      {"graph_memory_max_size", "27917287424"},
-      {"variable_memory_max_size", "5368709120"},
-      {"save_summary_steps", "0"},
-      {"keep_checkpoint_max", "5"},
-      {"keep_checkpoint_every_n_hours", "10000"},
-      {"log_step_count_steps", "100"},
-      {"save_checkpoints_steps", "100"},
-  };
-  const Options options = Options(Profile::kRunConfig).Resolve({}).options;
-  for (const auto& [name, value] : want) {
-    const char* now = options.value(*FindOption(name));
-    EXPECT_STREQ(now, value) << name;
+// The defaults of the two other profiles where they are not those of a session in training
+// (run_config) and in inference (native); all others are the same.
+struct OtherDefault {
+  const char* name;
+  const char* value;
+};
+const OtherDefault kOlderDefaults[] = {
+    {"enable_data_pre_proc", "true"},
+    {"enable_exception_dump", "0"},
+    {"graph_memory_max_size", "27917287424"},
+    {"hcom_parallel", "false"},
+    {"keep_checkpoint_every_n_hours", "10000"},
+    {"keep_checkpoint_max", "5"},
+    {"log_step_count_steps", "100"},
+    {"op_compiler_cache_mode", "disable"},
+    {"op_debug_level", "0"},
+    {"op_select_implmode", "high_performance"},
+    {"op_wait_timeout", "-"},
+    {"precision_mode", "allow_fp32_to_fp16"},
+    {"precision_mode_v2", "-"},
+    {"save_checkpoints_steps", "100"},
+    {"save_summary_steps", "0"},
+    {"variable_format_optimize", "true"},
+    {"variable_memory_max_size", "5368709120"},
+};
+const OtherDefault kOwnDefaults[] = {
+    {"enable_exception_dump", "0"}, {"export_compile_stat", "0"},
+    {"graph_run_mode", "0"},        {"hcom_parallel", "false"},
+    {"op_compiler_cache_dir", "-"}, {"op_compiler_cache_mode", "disable"},
+    {"op_wait_timeout", "-"},       {"precision_mode_v2", "origin"},
+};
+
+template <std::size_t kCount>
+void ExpectDefaults(Profile profile, const OtherDefault (&others)[kCount],
+                    const char* Case::*otherwise) {
+  const Options options = Options(profile).Resolve({}).options;
+  std::size_t used = 0;
+  for (const Case& c : kCases) {
+    const char* want = c.*otherwise;
+    for (const OtherDefault& other : others)
+      if (std::string(other.name) == c.name) want = other.value, ++used;
+    const char* value = options.value(*FindOption(c.name));
+    EXPECT_STREQ(value == nullptr ? kUnset : value, want) << c.name;
   }
+  EXPECT_EQ(used, kCount) << "a name in the table that is no option";
+}
+
+TEST(DocumentedOptionsTest, DefaultsOfRunConfigAreThoseOfTheOlderDocument) {
+  ExpectDefaults(Profile::kRunConfig, kOlderDefaults, &Case::training);
+}
+
+TEST(DocumentedOptionsTest, OurOwnDefaultsAreThoseOfInferenceWithoutFiles) {
+  ExpectDefaults(Profile::kNative, kOwnDefaults, &Case::inference);
 }
 
 TEST(DocumentedOptionsTest, OurOwnDefaultsComputeInTheOriginalPrecisionAndWriteNoFiles) {

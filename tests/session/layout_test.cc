@@ -213,6 +213,23 @@ TEST(LayoutTest, SignalsFollowToo) {
   ExpectSame(graph, {RandomTensor({3, 1, 333}, 6)});
 }
 
+TEST(LayoutTest, WhoCostsMoreThanHeSavesLeavesTheRegion) {
+  Net net;
+  ValueId y = net.Input("x", DType::kF32, {1, 32, 40, 40});
+  y = net.Node("Relu", {net.Conv(y, {64, 32, 3, 3}, "a", Padded(1))}, "relu");
+  y = net.Node("MaxPool", {y}, "pool",
+               With({{"kernel_shape", D{8, 8}}, {"strides", D{8, 8}}}));
+  // Most of it comes from elsewhere and goes elsewhere.
+  y = net.Node("Concat", {y, net.Input("z", DType::kF32, {1, 900, 5, 5})}, "joined",
+               With({{"axis", std::int64_t{1}}}));
+  net.Output(y);
+  const auto graph = net.Take();
+  const auto laid = Laid(*graph);
+  EXPECT_EQ(Count(*laid, "Transpose"), 2);
+  EXPECT_EQ(laid->node(laid->value(laid->Find("joined")).producer).attributes.Int("axis"), 1);
+  ExpectSame(graph, {RandomTensor({1, 32, 40, 40}, 8), RandomTensor({1, 900, 5, 5}, 9)});
+}
+
 TEST(LayoutTest, ALoneSmallConvolutionIsNotWorthTwoTransposes) {
   Net net;
   const ValueId x = net.Input("x", DType::kF32, {1, 4, 64, 64});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/mapping.h"
 #include "compile/compile.h"
 
 namespace npurt::compile {
@@ -127,6 +128,7 @@ absl::StatusOr<bool> Fold(PassContext& context, NodeId conv_id, const Foldable& 
   for (int d = rule.weight_axis + 1; d < weight.rank(); ++d) inner *= weight.dims()[d];
   for (std::int64_t i = 0; i < weight.element_count(); ++i)
     folded.set(i, static_cast<float>(weight.at<float>(i) * scale->scale[i / inner % channels]));
+  ReleaseMappedPages(weight.data(), weight.bytes());
   NPURT_ASSIGN_OR_RETURN(Tensor new_bias, Tensor::Create(DType::kF32, {channels}));
   for (std::int64_t c = 0; c < channels; ++c)
     new_bias.set(c, static_cast<float>(bias[c] * scale->scale[c] + scale->shift[c]));

@@ -1,7 +1,6 @@
 #include "formats/onnx/files.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/mapping.h"
 
 namespace npurt::formats::onnx {
 namespace {
@@ -54,15 +54,6 @@ absl::Status ErrnoError(int error, absl::string_view path) {
   }
 }
 
-struct Mapping {
-  Mapping(void* address, std::size_t bytes) : address(address), bytes(bytes) {}
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() { munmap(address, bytes); }
-  void* address;
-  std::size_t bytes;
-};
-
 absl::StatusOr<FileBytes> BytesOfFile(int fd, absl::string_view path, bool map,
                                       std::size_t max_bytes) {
   struct stat info;
@@ -76,10 +67,10 @@ absl::StatusOr<FileBytes> BytesOfFile(int fd, absl::string_view path, bool map,
   FileBytes file;
   if (size == 0) return file;
   if (map) {
-    void* const address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (address == MAP_FAILED) return ErrnoError(errno, path);
-    file.owner = std::make_shared<Mapping>(address, size);
-    file.bytes = absl::string_view(static_cast<const char*>(address), size);
+    std::shared_ptr<Mapping> mapping = Mapping::Create(fd, size);
+    if (mapping == nullptr) return ErrnoError(errno, path);
+    file.bytes = absl::string_view(mapping->data(), size);
+    file.owner = std::move(mapping);
     return file;
   }
   std::shared_ptr<char> copy(static_cast<char*>(std::malloc(size)), std::free);

@@ -12,7 +12,7 @@ namespace npurt::kernels {
 const PoolKernel kPoolKernels[] = {
 #define NPURT_POOL(isa_set, set)                                                           \
   {"pool_f32_" #set,     isa_set,           kPoolCombine_##set, pool_slide_max_##set, \
-   pool_slide_sum_##set, pool_window_max_##set, pool_window_sum_##set, pool_scale_##set},
+   pool_slide_sum_##set, pool_window_max_##set, pool_window_sum_##set},
 #include "kernels/pool/pool.inc"
 #undef NPURT_POOL
 };
@@ -47,26 +47,12 @@ std::int64_t CountOf(const PoolPlan& plan, int axis, std::int64_t out_index) {
   return Inside(start, s.window[axis], s.dilation[axis], low, high).size();
 }
 
-// out[i] /= outer * (positions along the row): one factor for the middle, one each at the borders.
-void DivideRow(const PoolKernel& kernel, const PoolPlan& plan, std::int64_t outer, float* out) {
+// What to multiply sums with: factors[i] = 1 / (outer * (positions along the row)).
+void FillFactors(const PoolPlan& plan, std::int64_t outer, float* factors) {
   const int axis = plan.shape.rank - 1;
-  const std::int64_t n = plan.shape.out[axis];
-  for (std::int64_t i = 0; i < n;) {
-    const std::int64_t count = CountOf(plan, axis, i);
-    std::int64_t end = i + 1;
-    if (count == plan.shape.window[axis]) {
-      // Windows are whole up to the last that ends inside.
-      const PoolShape& s = plan.shape;
-      const std::int64_t high = s.in[axis] + (plan.count_include_pad ? s.pad_end[axis] : 0);
-      const std::int64_t last = high - 1 - (s.window[axis] - 1) * s.dilation[axis];
-      end = std::clamp((last + s.pad_begin[axis]) / s.stride[axis] + 1, end, n);
-    } else {
-      while (end < n && CountOf(plan, axis, end) == count) ++end;
-    }
-    const float factor =
-        static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(outer * count, 1)));
-    kernel.scale(out + i, static_cast<std::size_t>(end - i), factor);
-    i = end;
+  for (std::int64_t i = 0; i < plan.shape.out[axis]; ++i) {
+    const std::int64_t count = std::max<std::int64_t>(outer * CountOf(plan, axis, i), 1);
+    factors[i] = static_cast<float>(1.0 / static_cast<double>(count));
   }
 }
 
@@ -92,7 +78,10 @@ bool PlanPool(const PoolShape& shape, PoolKind kind, bool count_include_pad, Poo
                      (shape.window[last] - 1) * shape.dilation[last] + 1;
   // Slack for whole vectors past the last window, in steps of up to two.
   const std::size_t floats = static_cast<std::size_t>(plan->row_length) + 2 * kPoolRowSlack;
-  plan->scratch_bytes = (floats * sizeof(float) + 63) / 64 * 64;
+  plan->row_floats = static_cast<std::int64_t>((floats + 15) / 16 * 16);
+  plan->scratch_bytes = static_cast<std::size_t>(plan->row_floats) * sizeof(float);
+  if (kind == PoolKind::kAverage)
+    plan->scratch_bytes += static_cast<std::size_t>(shape.out[last]) * sizeof(float);
   constexpr std::int64_t kTileCost = 1 << 17;
   const std::int64_t row_cost = std::max<std::int64_t>(shape.out[last] * window, 1);
   const std::int64_t all_rows = plan->rows * shape.planes;
@@ -112,7 +101,7 @@ void RunRows(const Ops& ops, const PoolPlan& plan, const T* in, T* out, std::int
   const PoolShape& s = plan.shape;
   const int last = s.rank - 1;
   T* row = static_cast<T*>(scratch);
-  std::fill(row, row + plan.scratch_bytes / sizeof(float), ops.nothing);
+  std::fill(row, row + plan.row_floats, ops.nothing);
   // Where the input row lies in the combined row.
   const std::int64_t skip = std::max<std::int64_t>(-s.pad_begin[last], 0);
   const std::int64_t at = std::max<std::int64_t>(s.pad_begin[last], 0);
@@ -158,13 +147,18 @@ void RunRows(const Ops& ops, const PoolPlan& plan, const T* in, T* out, std::int
 }
 
 struct FloatRows {
-  const PoolKernel& kernel;
   const PoolPlan& plan;
   PoolCombineFn combine;
   PoolSlideFn slide;
   float nothing;
+  float* factors;  // of an average whose rows count `factors_of` positions
+  mutable std::int64_t factors_of = -1;
   void finish(std::int64_t counted, float* to) const {
-    if (plan.kind == PoolKind::kAverage) DivideRow(kernel, plan, counted, to);
+    if (plan.kind == PoolKind::kAverage) {
+      if (factors_of != counted) FillFactors(plan, counted, factors);
+      factors_of = counted;
+      for (std::int64_t i = 0; i < plan.shape.out[plan.shape.rank - 1]; ++i) to[i] *= factors[i];
+    }
     if (plan.kind == PoolKind::kLp2)
       for (std::int64_t i = 0; i < plan.shape.out[plan.shape.rank - 1]; ++i)
         to[i] = std::sqrt(to[i]);
@@ -266,9 +260,10 @@ void RunPoolTile(const PoolKernel& kernel, const PoolPlan& plan, const float* in
                         : plan.kind == PoolKind::kAverage ? PoolFold::kSum
                         : plan.kind == PoolKind::kLp1     ? PoolFold::kSumAbs
                                                           : PoolFold::kSumSquares;
-  RunRows<float>(FloatRows{kernel, plan, kernel.combine[static_cast<int>(fold)],
+  RunRows<float>(FloatRows{plan, kernel.combine[static_cast<int>(fold)],
                            max ? kernel.slide_max : kernel.slide_sum,
-                           max ? -std::numeric_limits<float>::infinity() : 0.0f},
+                           max ? -std::numeric_limits<float>::infinity() : 0.0f,
+                           static_cast<float*>(scratch) + plan.row_floats},
                  plan, in, out, tile, scratch);
 }
 

@@ -47,7 +47,6 @@ struct PoolKernel {
   const PoolCombineFn* combine;  // by PoolFold
   PoolSlideFn slide_max, slide_sum;
   PoolWindowFn window_max, window_sum;
-  void (*scale)(float* row, std::size_t n, float factor);
 };
 
 #define NPURT_POOL(isa_set, set)                                                              \
@@ -57,8 +56,7 @@ struct PoolKernel {
   void pool_slide_sum_##set(const float* row, float* out, std::size_t n, std::size_t stride,  \
                             std::size_t window, std::size_t dilation);                        \
   void pool_window_max_##set(const PoolWindowArgs& args);                                     \
-  void pool_window_sum_##set(const PoolWindowArgs& args);                                     \
-  void pool_scale_##set(float* row, std::size_t n, float factor);
+  void pool_window_sum_##set(const PoolWindowArgs& args);
 #include "kernels/pool/pool.inc"
 #undef NPURT_POOL
 
@@ -84,6 +82,7 @@ struct PoolPlan {
   bool count_include_pad = false;  // kAverage: divide by what lies on padding too
   std::int64_t in_plane = 1, out_plane = 1;  // elements
   std::int64_t row_length = 0;   // of the combined row
+  std::int64_t row_floats = 0;   // its room in the scratch
   std::int64_t rows = 0;         // output rows of one plane
   std::int64_t tiles = 0, rows_per_tile = 1;
   std::int64_t tile_cost = 0;  // elements combined

@@ -101,16 +101,6 @@ void Window(const PoolWindowArgs& g) {
   }
 }
 
-inline void Scale(float* row, std::size_t n, float factor) {
-  const F32 f = F32::broadcast(factor);
-  std::size_t i = 0;
-  for (; i + kW <= n; i += kW) F32::mul(F32::load(row + i), f).store(row + i);
-  if (i < n) {
-    const int lanes = static_cast<int>(n - i);
-    F32::mul(F32::load_partial(row + i, lanes), f).store_partial(row + i, lanes);
-  }
-}
-
 }  // namespace
 
 // In the order of PoolFold.
@@ -127,5 +117,4 @@ inline void Scale(float* row, std::size_t n, float factor) {
     Slide<SumOf>(row, out, n, stride, window, dilation);                                        \
   }                                                                                             \
   void pool_window_max_##set(const PoolWindowArgs& args) { Window<MaxOf>(args); }               \
-  void pool_window_sum_##set(const PoolWindowArgs& args) { Window<SumOf>(args); }               \
-  void pool_scale_##set(float* row, std::size_t n, float factor) { Scale(row, n, factor); }
+  void pool_window_sum_##set(const PoolWindowArgs& args) { Window<SumOf>(args); }
