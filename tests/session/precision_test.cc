@@ -1,5 +1,9 @@
 // Precision modes in numbers: what is rounded, what is not, on both devices.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -138,6 +142,24 @@ TEST(PrecisionModesTest, TheReportTellsOfEveryNode) {
     EXPECT_EQ((*found)["outputs"][0]["chosen"], half ? "float16" : "float32");
     EXPECT_EQ(precision["casts"].empty(), !half);
   }
+}
+
+TEST(PrecisionModesTest, FilesThatNameNothingAreToldOf) {
+  const std::string path = ::testing::TempDir() + "npurt_custom_" + std::to_string(getpid());
+  std::ofstream(path) << "nobody::InputDtype:float16,OutputDtype:float16\n"
+                         "inside::InputDtype:float32,OutputDtype:float32\n"
+                         "OpType::Relu:InputDtype:float16,OutputDtype:float16\n"
+                         "OpType::Sqrt:InputDtype:float16,OutputDtype:float16\n";
+  const auto session = NewSession(options::Profile::kNative,
+                                  "precision_mode_v2=mixed_float16\ncustomize_dtypes=" + path);
+  std::remove(path.c_str());
+  const auto added = session->AddGraph(*graph::FromText(kBranch), "", {});
+  ASSERT_TRUE(added.ok()) << added.status();
+  const auto json = nlohmann::json::parse(
+      PlanJson(**session->GraphAt(*added), session->precision()), nullptr, false);
+  EXPECT_EQ(json["precision"]["warnings"],
+            (std::vector<std::string>{"customize_dtypes: the graph has no node nobody",
+                                      "customize_dtypes: the graph has no operator Sqrt"}));
 }
 
 }  // namespace
