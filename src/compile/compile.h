@@ -85,6 +85,8 @@ struct PassContext {
   const CompileOptions& options;
   // Options speak of this node's types: it is not taken into another one before they are chosen.
   bool Named(const graph::Node& node) const;
+  // It computes in double precision, alone.
+  bool Precise(const graph::Node& node) const;
   bool MayVanish(graph::ValueId value) const {
     return !graph.IsOutput(value) && (options.keep.empty() ||
                                       !options.keep.contains(graph.value(value).name));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mapping.h"
 #include "compile/compile.h"
+#include "compile/precision/precision.h"
 #include "compile/preparer.h"
 #include "compile/streams.h"
 
@@ -361,6 +362,8 @@ class Lowering {
     std::vector<int> dropped;
     if (!device_.capabilities().fast_kernels) {
       step->why = "the reference device runs plain loops";
+    } else if (options_.precision != nullptr && options_.precision->IsPrecise(node)) {
+      step->why = "high_precision: plain loops in double precision";
     } else if (op.prepare != nullptr) {
       Preparer preparer(graph_, node, options_);
       auto prepared = op.prepare(preparer);
