@@ -98,6 +98,7 @@ absl::StatusOr<int> FoldConstants(PassContext& context);
 absl::StatusOr<int> RemoveNoOps(PassContext& context);
 absl::StatusOr<int> RemoveUnused(PassContext& context);
 absl::StatusOr<int> MergeEqualNodes(PassContext& context);
+absl::StatusOr<int> MergeTransposes(PassContext& context);
 absl::StatusOr<int> WidenHalf(PassContext& context);
 absl::StatusOr<int> RoundHalf(PassContext& context);
 absl::StatusOr<int> ChoosePrecision(PassContext& context);
