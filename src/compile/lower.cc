@@ -402,15 +402,14 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // The bytes of a constant whose readers have all packed it go at once, so that a graph and its packed
-  // form are never in memory both as a whole. Pages of a mapped file are read again if somebody asks.
+  // What all readers of a constant have packed goes at once: a graph and its packed form are never in
+  // memory both as a whole. Pages of a mapped file come again if somebody asks.
   void FreePacked(ValueId id) {
     ValueInfo& value = graph_.mutable_value(id);
     const int index = program_->values[value_of_[id]].index;
     Tensor& tensor = program_->constants[index];
-    if (++packed_by_[id] < static_cast<int>(value.uses.size()) || constant_uses_[index] > 0 ||
-        graph_.IsOutput(id) || tensor.bytes() == 0)
-      return;
+    const bool by_all = ++packed_by_[id] == static_cast<int>(value.uses.size());
+    if (!by_all || constant_uses_[index] > 0 || graph_.IsOutput(id) || tensor.bytes() == 0) return;
     ReleaseMappedPages(tensor.data(), tensor.bytes());
     DropConstant(&tensor);
     value.constant = tensor;
@@ -448,10 +447,9 @@ class Lowering {
 
   // Weights that every user has packed are not kept twice.
   void DropConstants() {
-    for (std::size_t c = 0; c < program_->constants.size(); ++c) {
-      Tensor& tensor = program_->constants[c];
-      if (constant_uses_[c] == 0 && tensor.data() != nullptr) DropConstant(&tensor);
-    }
+    for (std::size_t c = 0; c < program_->constants.size(); ++c)
+      if (constant_uses_[c] == 0 && program_->constants[c].data() != nullptr)
+        DropConstant(&program_->constants[c]);
   }
   void DropConstant(Tensor* tensor) {
     program_->weight_bytes -= tensor->bytes();
