@@ -359,6 +359,7 @@ class Lowering {
     const ops::OpDef& op = *node.op;
     step->run = op.reference;
     step->kernel = "reference";
+    step->why = "the operator has plain loops only";
     std::vector<int> dropped;
     if (!device_.capabilities().fast_kernels) {
       step->why = "the reference device runs plain loops";
@@ -368,6 +369,7 @@ class Lowering {
       Preparer preparer(graph_, node, options_);
       auto prepared = op.prepare(preparer);
       if (!prepared.ok()) return Annotate(prepared.status(), step->where);
+      step->why = "no fast kernel for these types or attributes";
       if (*prepared != nullptr) {
         step->run = op.run;
         bind->bind = op.bind;
@@ -377,8 +379,6 @@ class Lowering {
         program_->packed_bytes += preparer.packed_bytes;
         owned_->prepared.push_back(*std::move(prepared));
         dropped = preparer.dropped;
-      } else {
-        step->why = "no fast kernel for these types or attributes";
       }
     } else if (op.bind != nullptr) {
       bind->bind = op.bind;
@@ -387,8 +387,6 @@ class Lowering {
         step->kernel = op.name;
       }
       step->why = "the only kernel";
-    } else {
-      step->why = "the operator has plain loops only";
     }
     if (step->run == nullptr)
       return absl::UnimplementedError(absl::StrCat(step->where, ": no kernel"));
