@@ -217,7 +217,7 @@ enum {
   NPURT_REPORT_OPTIONS = 4,   /* library: every option; session: values in force */
   NPURT_REPORT_GRAPH = 5,     /* model, session: nodes, values, types, as loaded */
   NPURT_REPORT_COMPILE = 6,   /* session: each pass, what it did, milliseconds */
-  NPURT_REPORT_PLAN = 7,      /* session: steps after the passes: kernels, streams, offsets */
+  NPURT_REPORT_PLAN = 7,      /* session: steps after the passes, and what chose their types */
   NPURT_REPORT_MEMORY = 8,    /* model, session: exact bytes by owner */
   NPURT_REPORT_COUNTERS = 9,  /* session: runs, plans made and reused, arenas leased */
   NPURT_REPORT_OPS_INFO = 10  /* library: element types of each operator, and mixed precision's lists */
@@ -586,7 +586,7 @@ typedef struct npurt_node {
   size_t input_count;
   const char* const* output_names; /* NULL or NULL entries: made up */
   size_t output_count;
-  const npurt_attribute* attributes;
+  const npurt_attribute* attributes; /* any node takes _keep_dtype: 1 keeps its element types */
   size_t attribute_count;
 } npurt_node;
 NPURT_DEFINE_INIT_(npurt_node)

@@ -191,7 +191,7 @@ Status CompareVerb(const Arguments& arguments) {
             "What is allowed: |a - b| up to abs + rel * the largest |a| of the value, and this "
             "cosine at least; what is not named is not checked. Without it: by the coarsest "
             "floating type on the way to the value, float32 abs=1e-6,rel=1e-3,cosine=0.9999, "
-            "float16 rel=0.02,cosine=0.999, bfloat16 rel=0.1,cosine=0.99. Values that are not "
+            "float16 rel=0.05,cosine=0.999, bfloat16 rel=0.2,cosine=0.99. Values that are not "
             "floating must be equal, NaN and infinity stand where they stand in A.");
   args.Switch("--every-value", &every_value,
               "Sets fusion=false in both, so that values exist which fusion would swallow. Without "

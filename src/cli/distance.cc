@@ -34,8 +34,8 @@ constexpr FloatType kFloatTypes[] = {
     {NPURT_FLOAT8E8M0, 6, 0x1p127},
 };
 constexpr Limits kDefaults[] = {
-    {true, 1e-12, 1e-9, 0.9999999}, {true, 1e-6, 1e-3, 0.9999}, {true, 1e-6, 2e-2, 0.999},
-    {true, 1e-6, 1e-1, 0.99},       {true, 1e-6, 0.3, 0.95},    {true, 1e-6, 0.5, 0.9},
+    {true, 1e-12, 1e-9, 0.9999999}, {true, 1e-6, 1e-3, 0.9999}, {true, 1e-6, 5e-2, 0.999},
+    {true, 1e-6, 0.2, 0.99},        {true, 1e-6, 0.3, 0.95},    {true, 1e-6, 0.5, 0.9},
     {true, 1e-6, 0.7, 0.8},
 };
 

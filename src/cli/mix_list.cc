@@ -62,8 +62,9 @@ bool IsLowered(const Json& node) {
   return false;
 }
 
-std::string Times(double excess) {
-  return excess == kInfinity ? "NaN, infinite or not equal" : FormatReal(excess);
+std::string ErrorText(double excess) {
+  return excess == kInfinity ? "NaN, infinite or not equal"
+                             : "error " + FormatReal(excess) + " of what is allowed";
 }
 
 }  // namespace
@@ -196,7 +197,7 @@ Status MixSearch::Find(const std::function<void(const std::string&)>& tell, bool
   MixList list;
   list.black = before_.types;
   NPURT_CLI_TRY(Try(list, &now));
-  tell("every type black: error " + Times(now.excess) + " of what is allowed");
+  tell("every type black: " + ErrorText(now.excess));
   if (now.excess > 1) {
     *found = false;
     after_ = now;
@@ -208,7 +209,7 @@ Status MixSearch::Find(const std::function<void(const std::string&)>& tell, bool
   for (const std::string& type : before_.lowered) {
     NPURT_CLI_TRY(MeasureAlone(type));
     tell(std::to_string(++done) + " of " + std::to_string(before_.lowered.size()) + ": " + type +
-         " lowered alone: error " + Times(alone_[type]) + " of what is allowed");
+         " lowered alone: " + ErrorText(alone_[type]));
   }
   list = {};
   now = before_;
@@ -228,7 +229,7 @@ Status MixSearch::Find(const std::function<void(const std::string&)>& tell, bool
                     "Fix the seeds of its random numbers.");
     list.black.insert(worst);
     NPURT_CLI_TRY(Try(list, &now));
-    tell(worst + " black: error " + Times(now.excess) + " of what is allowed");
+    tell(worst + " black: " + ErrorText(now.excess));
   }
   std::vector<std::string> order(list.black.begin(), list.black.end());
   std::stable_sort(order.begin(), order.end(),
@@ -239,7 +240,7 @@ Status MixSearch::Find(const std::function<void(const std::string&)>& tell, bool
     less.black.erase(type);
     MixTrial trial;
     NPURT_CLI_TRY(Try(less, &trial));
-    tell("without " + type + ": error " + Times(trial.excess) + " of what is allowed" +
+    tell("without " + type + ": " + ErrorText(trial.excess) +
          (trial.excess <= 1 ? ", so it is left out" : ""));
     if (trial.excess > 1) continue;
     list = std::move(less);

@@ -38,6 +38,8 @@ constexpr Pass kPasses[] = {
     {"remove_unused", RemoveUnused, Switch::kPrecisionFolding},
     {"fuse_epilogues", FuseEpilogues, Switch::kFusion},
     {"choose_layouts", ChooseLayouts, Switch::kFusion},
+    {"merge_transposes", MergeTransposes, Switch::kFolding},
+    {"remove_no_ops", RemoveNoOps, Switch::kFolding},
     {"remove_unused", RemoveUnused, Switch::kFolding},
     {"fuse_elementwise_chains", FuseElementwiseChains, Switch::kFusion},
     {"remove_unused", RemoveUnused, Switch::kFolding},

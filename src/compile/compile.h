@@ -85,6 +85,8 @@ struct PassContext {
   const CompileOptions& options;
   // Options speak of this node's types: it is not taken into another one before they are chosen.
   bool Named(const graph::Node& node) const;
+  // It computes in double precision, alone.
+  bool Precise(const graph::Node& node) const;
   bool MayVanish(graph::ValueId value) const {
     return !graph.IsOutput(value) && (options.keep.empty() ||
                                       !options.keep.contains(graph.value(value).name));
@@ -96,6 +98,7 @@ absl::StatusOr<int> FoldConstants(PassContext& context);
 absl::StatusOr<int> RemoveNoOps(PassContext& context);
 absl::StatusOr<int> RemoveUnused(PassContext& context);
 absl::StatusOr<int> MergeEqualNodes(PassContext& context);
+absl::StatusOr<int> MergeTransposes(PassContext& context);
 absl::StatusOr<int> WidenHalf(PassContext& context);
 absl::StatusOr<int> RoundHalf(PassContext& context);
 absl::StatusOr<int> ChoosePrecision(PassContext& context);

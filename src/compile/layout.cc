@@ -232,6 +232,11 @@ class Layout {
     NodeId reader = kNone;
     double cost = 0;
   };
+  // One of the caller's that ours undoes: MergeTransposes takes both out.
+  bool IsTranspose(NodeId id, const std::vector<std::int64_t>& perm) const {
+    return id != kNone && absl::string_view(graph_.node(id).op->name) == "Transpose" &&
+           graph_.node(id).attributes.Ints("perm") == absl::MakeConstSpan(perm);
+  }
   Edge Crossing(ValueId v) const {
     const graph::ValueInfo& value = graph_.value(v);
     if (value.is_constant() || !IsImage(v) || SameEitherWay(value.type)) return {};
@@ -241,10 +246,11 @@ class Layout {
       if (const NodeId reader = stands_for_[use.node]; in_[reader]) {
         edge.reader = reader;
       } else {
-        leaves = true;
+        leaves = leaves || !IsTranspose(use.node, to_last_);
       }
     }
-    if (InRegion(value.producer) ? leaves : edge.reader != kNone)
+    if (InRegion(value.producer) ? leaves
+                                 : edge.reader != kNone && !IsTranspose(value.producer, to_first_))
       edge.cost = kTransposed * SizeOf(value.type);
     return edge;
   }
@@ -606,7 +612,6 @@ class Layout {
 
   PassContext& context_;
   Graph& graph_;
-  static constexpr int kInside = -2;
   const int rank_;
   std::vector<std::int64_t> to_last_;   // perm of a Transpose
   std::vector<std::int64_t> to_first_;  // also: where each axis went

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mapping.h"
 #include "compile/compile.h"
+#include "compile/precision/precision.h"
 #include "compile/preparer.h"
 #include "compile/streams.h"
 
@@ -358,13 +359,17 @@ class Lowering {
     const ops::OpDef& op = *node.op;
     step->run = op.reference;
     step->kernel = "reference";
+    step->why = "the operator has plain loops only";
     std::vector<int> dropped;
     if (!device_.capabilities().fast_kernels) {
       step->why = "the reference device runs plain loops";
+    } else if (options_.precision != nullptr && options_.precision->IsPrecise(node)) {
+      step->why = "high_precision: plain loops in double precision";
     } else if (op.prepare != nullptr) {
       Preparer preparer(graph_, node, options_);
       auto prepared = op.prepare(preparer);
       if (!prepared.ok()) return Annotate(prepared.status(), step->where);
+      step->why = "no fast kernel for these types or attributes";
       if (*prepared != nullptr) {
         step->run = op.run;
         bind->bind = op.bind;
@@ -374,8 +379,6 @@ class Lowering {
         program_->packed_bytes += preparer.packed_bytes;
         owned_->prepared.push_back(*std::move(prepared));
         dropped = preparer.dropped;
-      } else {
-        step->why = "no fast kernel for these types or attributes";
       }
     } else if (op.bind != nullptr) {
       bind->bind = op.bind;
@@ -384,8 +387,6 @@ class Lowering {
         step->kernel = op.name;
       }
       step->why = "the only kernel";
-    } else {
-      step->why = "the operator has plain loops only";
     }
     if (step->run == nullptr)
       return absl::UnimplementedError(absl::StrCat(step->where, ": no kernel"));
@@ -399,15 +400,14 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // The bytes of a constant whose readers have all packed it go at once, so that a graph and its packed
-  // form are never in memory both as a whole. Pages of a mapped file are read again if somebody asks.
+  // What all readers of a constant have packed goes at once: a graph and its packed form are never in
+  // memory both as a whole. Pages of a mapped file come again if somebody asks.
   void FreePacked(ValueId id) {
     ValueInfo& value = graph_.mutable_value(id);
     const int index = program_->values[value_of_[id]].index;
     Tensor& tensor = program_->constants[index];
-    if (++packed_by_[id] < static_cast<int>(value.uses.size()) || constant_uses_[index] > 0 ||
-        graph_.IsOutput(id) || tensor.bytes() == 0)
-      return;
+    const bool by_all = ++packed_by_[id] == static_cast<int>(value.uses.size());
+    if (!by_all || constant_uses_[index] > 0 || graph_.IsOutput(id) || tensor.bytes() == 0) return;
     ReleaseMappedPages(tensor.data(), tensor.bytes());
     DropConstant(&tensor);
     value.constant = tensor;
@@ -445,10 +445,9 @@ class Lowering {
 
   // Weights that every user has packed are not kept twice.
   void DropConstants() {
-    for (std::size_t c = 0; c < program_->constants.size(); ++c) {
-      Tensor& tensor = program_->constants[c];
-      if (constant_uses_[c] == 0 && tensor.data() != nullptr) DropConstant(&tensor);
-    }
+    for (std::size_t c = 0; c < program_->constants.size(); ++c)
+      if (constant_uses_[c] == 0 && program_->constants[c].data() != nullptr)
+        DropConstant(&program_->constants[c]);
   }
   void DropConstant(Tensor* tensor) {
     program_->weight_bytes -= tensor->bytes();

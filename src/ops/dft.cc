@@ -2,6 +2,8 @@
 // and divides by n. STFT: the same of windows of a signal. The last dimension holds 1 (real) or 2
 // parts.
 #include <algorithm>
+#include <mutex>
+#include <new>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -99,8 +101,14 @@ absl::Status Direct(const RunContext& run, const Lines& l) {
 struct Bound {
   Lines lines;
   std::int64_t lines_per_tile;
-  // The FourierPlan stands behind.
-  const FourierPlan& plan() const { return *reinterpret_cast<const FourierPlan*>(this + 1); }
+  mutable std::once_flag made{};
+
+  // Stands behind. The first run makes it, since that may take long and must be able to stop.
+  const FourierPlan& plan(const RunContext& run) const {
+    auto* plan = const_cast<Bound*>(this + 1);
+    std::call_once(made, [&] { FourierPlan::Make(lines.n, plan, StopCheckOf(run)); });
+    return *reinterpret_cast<const FourierPlan*>(plan);
+  }
 };
 
 void BindLines(BindContext& context, const Lines& lines) {
@@ -110,11 +118,8 @@ void BindLines(BindContext& context, const Lines& lines) {
     context.SetTiles(0, 0);
     return;
   }
-  auto* bound = static_cast<Bound*>(
-      context.NewBytes(sizeof(Bound) + FourierPlan::Bytes(lines.n), alignof(Bound)));
-  bound->lines = lines;
-  bound->lines_per_tile = std::max<std::int64_t>(1, kPointsPerTile / lines.n);
-  FourierPlan::Make(lines.n, bound + 1);
+  auto* bound = new (context.NewBytes(sizeof(Bound) + FourierPlan::Bytes(lines.n), alignof(Bound)))
+      Bound{lines, std::max<std::int64_t>(1, kPointsPerTile / lines.n)};
   context.SetTiles(CeilDiv(lines.count(), bound->lines_per_tile),
                    static_cast<double>(bound->lines_per_tile * lines.n) * kNsPerPoint);
   context.SetScratch(static_cast<std::size_t>(lines.n) * sizeof(Complex) +
@@ -124,13 +129,14 @@ void BindLines(BindContext& context, const Lines& lines) {
 absl::Status Run(const RunContext& run, std::int64_t tile, void* scratch) {
   const Bound& bound = *run.bound<Bound>();
   const Lines& l = bound.lines;
+  const FourierPlan& plan = bound.plan(run);
   auto* x = static_cast<Complex*>(scratch);
   const std::int64_t first = tile * bound.lines_per_tile;
   const std::int64_t last = std::min(l.count(), first + bound.lines_per_tile);
   for (std::int64_t line = first; line < last; ++line) {
     DispatchDType<kFloats>(run.dtype(0),
                            [&](auto type) { LoadLine<decltype(type)>(run, l, line, x); });
-    bound.plan().Run(x, l.inverse, x + l.n, StopCheckOf(run));
+    plan.Run(x, l.inverse, x + l.n, StopCheckOf(run));
     DispatchDType<kFloats>(run.dtype(0),
                            [&](auto type) { StoreLine<decltype(type)>(run, l, line, x); });
   }

@@ -37,6 +37,14 @@ std::int64_t PassLength(std::int64_t n) {
 Complex Conjugate(Complex a) { return {a.re, -a.im}; }
 Complex TimesMinusI(Complex a) { return {a.im, -a.re}; }
 
+// Calls f(j) for j in [0, n).
+template <typename F>
+void Each(std::int64_t n, std::int64_t piece, const kernels::StopCheck& stop, F&& f) {
+  kernels::ForPieces(n, piece, stop, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t j = first; j < first + count; ++j) f(j);
+  });
+}
+
 // A part of one pass: numbers [j, j_end) of the first m of a line, of lines [q, q_end).
 struct Part {
   std::int64_t j, j_end, q, q_end;
@@ -123,27 +131,28 @@ std::size_t FourierPlan::ScratchBytes(std::int64_t n) {
   return static_cast<std::size_t>(length == n ? length : 2 * length) * sizeof(Complex);
 }
 
-FourierPlan* FourierPlan::Make(std::int64_t n, void* memory) {
+FourierPlan* FourierPlan::Make(std::int64_t n, void* memory, const kernels::StopCheck& stop) {
+  constexpr std::int64_t kRoots = 1 << 14;  // made at a time
   auto* plan = static_cast<FourierPlan*>(memory);
   plan->n_ = n;
   plan->length_ = PassLength(n);
   const std::int64_t length = plan->length_;
   Complex* roots = plan->roots();
-  for (std::int64_t k = 0; k < length; ++k) roots[k] = UnitRoot(k, length);
+  Each(length, kRoots, stop, [&](std::int64_t k) { roots[k] = UnitRoot(k, length); });
   if (length == n) return plan;
   // e^(-pi i j^2 / n); the square modulo 2n keeps the angle exact.
   Complex *chirp = roots + length, *filter = chirp + n;
-  for (std::int64_t j = 0; j < n; ++j) chirp[j] = UnitRoot(j * j % (2 * n), 2 * n);
-  std::memset(static_cast<void*>(filter), 0, static_cast<std::size_t>(length) * sizeof(Complex));
-  for (std::int64_t j = 0; j < n; ++j) {
+  Each(n, kRoots, stop, [&](std::int64_t j) { chirp[j] = UnitRoot(j * j % (2 * n), 2 * n); });
+  Each(length, kernels::kPiece, stop, [&](std::int64_t j) { filter[j] = {0, 0}; });
+  Each(n, kernels::kPiece, stop, [&](std::int64_t j) {
     filter[j] = Conjugate(chirp[j]);
     if (j > 0) filter[length - j] = filter[j];
-  }
-  plan->Passes(filter, filter + length, {});
+  });
+  plan->Passes(filter, filter + length, stop);
   return plan;
 }
 
-void FourierPlan::Passes(Complex* line, Complex* other, kernels::StopCheck stop) const {
+void FourierPlan::Passes(Complex* line, Complex* other, const kernels::StopCheck& stop) const {
   constexpr std::int64_t kPart = 1 << 15;  // numbers of a part, times the factor
   Complex *x = line, *y = other;
   std::int64_t n = length_, s = 1;
@@ -172,13 +181,9 @@ void FourierPlan::Passes(Complex* line, Complex* other, kernels::StopCheck stop)
   });
 }
 
-void FourierPlan::Run(Complex* line, bool inverse, void* scratch, kernels::StopCheck stop) const {
+void FourierPlan::Run(Complex* line, bool inverse, void* scratch, const kernels::StopCheck& stop) const {
   auto* work = static_cast<Complex*>(scratch);
-  const auto each = [stop](std::int64_t n, auto&& f) {
-    kernels::ForPieces(n, kernels::kPiece, stop, [&](std::int64_t first, std::int64_t count) {
-      for (std::int64_t j = first; j < first + count; ++j) f(j);
-    });
-  };
+  const auto each = [&stop](std::int64_t n, auto&& f) { Each(n, kernels::kPiece, stop, f); };
   // The inverse is the conjugate of the transform of the conjugate.
   if (inverse) each(n_, [&](std::int64_t j) { line[j] = Conjugate(line[j]); });
   if (length_ == n_) {

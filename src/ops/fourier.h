@@ -38,15 +38,15 @@ class FourierPlan {
 
   // Bytes of the plan of lines of n numbers, 1 <= n <= kMaxLength; 8-byte aligned.
   static std::size_t Bytes(std::int64_t n);
-  static FourierPlan* Make(std::int64_t n, void* memory);
+  static FourierPlan* Make(std::int64_t n, void* memory, const kernels::StopCheck& stop = {});
   // Bytes of scratch of a transform.
   static std::size_t ScratchBytes(std::int64_t n);
 
   // Transforms `line` in place; nothing is divided. `inverse` takes e^(+2 pi i jk / n).
-  void Run(Complex* line, bool inverse, void* scratch, kernels::StopCheck stop = {}) const;
+  void Run(Complex* line, bool inverse, void* scratch, const kernels::StopCheck& stop = {}) const;
 
  private:
-  void Passes(Complex* line, Complex* other, kernels::StopCheck stop) const;
+  void Passes(Complex* line, Complex* other, const kernels::StopCheck& stop) const;
 
   std::int64_t n_;       // of the line
   std::int64_t length_;  // of the passes: n, or the power of two that holds Bluestein's convolution

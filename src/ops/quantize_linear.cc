@@ -150,6 +150,14 @@ absl::Status BindElements(BindContext& bind, DType real, DType quantized) {
   return absl::OkStatus();
 }
 
+typedef float Four __attribute__((vector_size(16)));
+
+Four LoadFour(const char* p) {
+  Four x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
 using kernels::NarrowInteger;
 std::optional<NarrowInteger> NarrowOf(DType dtype) {
   switch (dtype) {
@@ -300,6 +308,55 @@ struct ReferenceDynamic {
   }
 };
 
+absl::Status BindDynamic(BindContext& bind) {
+  bind.SetTiles(1, static_cast<double>(bind.count(0)));
+  return absl::OkStatus();
+}
+
+absl::Status RunDynamic(const RunContext& run, std::int64_t tile, void* scratch) {
+  if (run.dtype(0) != DType::kF32)
+    return ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>(run, tile, scratch);
+  constexpr std::int64_t kPiece = 1 << 20;
+  const char* const in = run.in<char>(0);
+  const std::int64_t count = run.count(0);
+  float low = 0, high = 0;
+  for (std::int64_t first = 0; first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    const std::int64_t end = std::min(count, first + kPiece);
+    Four lows[4] = {}, highs[4] = {};  // a NaN is neither
+    std::int64_t i = first;
+    for (; i + 16 <= end; i += 16)
+      for (int k = 0; k < 4; ++k) {
+        const Four x = LoadFour(in + (i + 4 * k) * 4);
+        lows[k] = x < lows[k] ? x : lows[k];
+        highs[k] = x > highs[k] ? x : highs[k];
+      }
+    for (int k = 0; k < 16; ++k) {
+      low = std::min(low, lows[k / 4][k % 4]);
+      high = std::max(high, highs[k / 4][k % 4]);
+    }
+    for (; i < end; ++i) {
+      const float x = run.Load<float>(0, i);
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+  }
+  float scale = (high - low) / 255.0f;
+  if (scale == 0) scale = 1;
+  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
+  for (std::int64_t first = 0; run.has_output(0) && first < count; first += kPiece) {
+    NPURT_RETURN_IF_ERROR(run.Poll());
+    run.prepared<PreparedQuantize>()->rows->quantize(
+        NarrowInteger::kU8,
+        {in + first * 4, run.out<char>(0) + first,
+         static_cast<std::size_t>(std::min(kPiece, count - first)), scale,
+         static_cast<std::int32_t>(zero)});
+  }
+  if (run.has_output(1)) run.Store<float>(1, 0, scale);
+  if (run.has_output(2)) run.Store<std::uint8_t>(2, 0, static_cast<std::uint8_t>(zero));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 extern constexpr OpDef kOps[] = {
@@ -346,6 +403,9 @@ extern constexpr OpDef kOps[] = {
         .types = {{"F", DTypes(DType::kF32, DType::kF64)}},  // float32 in ONNX
         .infer = InferDynamic,
         .reference = ForEachType<ReferenceDynamic, DTypes(DType::kF32, DType::kF64)>,
+        .prepare = Prepare,
+        .bind = BindDynamic,
+        .run = RunDynamic,
     },
 };
 extern constexpr int kOpCount = static_cast<int>(sizeof kOps / sizeof kOps[0]);

@@ -11,6 +11,9 @@
 namespace npurt::ops::top_k {
 namespace {
 
+// Operations, roughly, of comparing two elements that lie anywhere.
+constexpr std::int64_t kComparison = 64;
+
 absl::Status Infer(InferContext& context) {
   NPURT_RETURN_IF_ERROR(WantRank(context, 1, 1));
   NPURT_ASSIGN_OR_RETURN(const int axis,
@@ -68,7 +71,7 @@ struct Reference {
     std::int64_t *const begin = order.get(), *const middle = begin + k, *const end = begin + dim;
     Poller poller(run);
     const auto before = [&](std::int64_t i, std::int64_t j) {
-      poller.CountOrThrow(Poller::kComparison);
+      poller.CountOrThrow(kComparison);
       const T x = row[static_cast<std::size_t>(i)], y = row[static_cast<std::size_t>(j)];
       if (largest ? Larger(x, y) : Larger(y, x)) return true;
       if (largest ? Larger(y, x) : Larger(x, y)) return false;

@@ -66,6 +66,37 @@ void CheckMixList(Resolver& r) {
                                "mixed_bfloat16"));
 }
 
+// Of the modes that an operator may have, one has an effect, two are what kernels do anyway.
+void CheckOpPrecision(Resolver& r) {
+  struct Mode {
+    const char* name;
+    bool refused;
+    const char* reason;
+  };
+  static constexpr Mode kModes[] = {
+      {"enable_float_32_execution", false, "float32 is always computed in float32"},
+      {"enable_hi_float_32_execution", true, "the documents say: not supported in this version"},
+      {"keep_fp16", true, "float16 is computed in float32 here and rounded once"},
+      {"super_performance", true, "no kernel gives up more than high_performance does"},
+      {"support_out_of_bound_index", false, "indices are always checked"},
+  };
+  const auto file = Read<OpPrecision>(r, op_precision_mode, ParseOpPrecision);
+  if (!file.has_value()) return;
+  for (const Mode& mode : kModes) {
+    std::vector<std::string> who;
+    for (const auto* entries : {&file->by_type, &file->by_name})
+      for (const auto& [name, wanted] : *entries)
+        if (wanted == mode.name) who.push_back(name);
+    if (who.empty()) continue;
+    const std::string text = absl::StrCat("option op_precision_mode: ", mode.name, " for ",
+                                          absl::StrJoin(who, ", "), ": ", mode.reason);
+    if (mode.refused)
+      r.Refuse(absl::StrCat(text, "; choose high_precision or high_performance"));
+    else
+      r.Note("", text);
+  }
+}
+
 // R19: files of another debug level cannot be kept; run_config's document allows 3 too.
 void CheckCompileCache(Resolver& r, const std::optional<OpDebug>& debug) {
   if (!r.IsSet(op_compiler_cache_mode) ||
@@ -275,7 +306,7 @@ void CheckFiles(Resolver& r) {
   CheckMixList(r);
   Read<CustomDtypes>(r, customize_dtypes, ParseCustomDtypes);
   Read<OpsInfo>(r, ops_info, ParseOpsInfo);
-  Read<OpPrecision>(r, op_precision_mode, ParseOpPrecision);
+  CheckOpPrecision(r);
   const auto debug = Read<OpDebug>(r, op_debug_config, ParseOpDebug);
   CheckOpDebug(r, debug);
   CheckCompileCache(r, debug);

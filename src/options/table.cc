@@ -36,7 +36,9 @@ constexpr Allowed OneOf(const char* choices) {
 constexpr Allowed ListOf(const char* choices) { return OneOf(choices); }
 constexpr Allowed AnyValue() { return OneOf(nullptr); }
 
-constexpr Standing Active() { return {Availability::kActive, Life::kCurrent, nullptr, nullptr}; }
+constexpr Standing Active(const char* how = nullptr) {
+  return {Availability::kActive, Life::kCurrent, how, nullptr};
+}
 constexpr Standing NotYet(const char* machinery, const char* harmless) {
   return {Availability::kNotYet, Life::kCurrent, machinery, harmless};
 }

@@ -50,7 +50,8 @@ enum class Life : std::uint8_t { kOurs, kCurrent, kExperimental, kDeprecated, kO
 struct Standing {
   Availability availability;
   Life life;
-  const char* reason;    // kNotYet: what is missing
+  const char*
+      reason;  // kNotYet: what is missing; kActive: what it does here, null: as the help says
   const char* harmless;  // kNotYet: values "a|b" that do not need it; "*" all; null none
 };
 

@@ -183,6 +183,29 @@ Json PrecisionOperands(const std::vector<compile::precision::Report::Operand>& o
   return list;
 }
 
+// What the files say of nodes and types that the graph does not have.
+std::vector<std::string> Unmatched(const compile::precision::Settings& settings,
+                                   const std::vector<compile::precision::Report>& reports) {
+  const auto is_there = [&](const std::string& name, bool by_type) {
+    for (const auto& report : reports)
+      for (const auto& node : report.nodes)
+        if (by_type ? name == node.op || name == node.type
+                    : name == node.name || std::find(node.origins.begin(), node.origins.end(),
+                                                     name) != node.origins.end())
+          return true;
+    return false;
+  };
+  std::vector<std::string> warnings;
+  for (const auto& entry : settings.custom)
+    if (!is_there(entry.name, entry.by_type))
+      warnings.push_back("customize_dtypes: the graph has no " +
+                         std::string(entry.by_type ? "operator " : "node ") + entry.name);
+  for (const auto& [name, precise] : settings.precise_names)
+    if (!is_there(name, false))
+      warnings.push_back("op_precision_mode: the graph has no node " + name);
+  return warnings;
+}
+
 Json PrecisionJson(const SessionGraph& graph, const compile::precision::Settings& settings) {
   namespace precision = compile::precision;
   Json json;
@@ -197,6 +220,8 @@ Json PrecisionJson(const SessionGraph& graph, const compile::precision::Settings
     origin = precision::DescribeOrigin(*graph.source);
     reports = &origin;
   }
+  for (const std::string& warning : Unmatched(settings, *reports))
+    json["warnings"].push_back(warning);
   for (const precision::Report& report : *reports) {
     for (const precision::Report::Node& node : report.nodes) {
       Json entry;

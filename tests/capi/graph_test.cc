@@ -40,6 +40,25 @@ TEST(GraphTest, ARefusedNodeLeavesTheGraphUsable) {
   EXPECT_NE(graph.ToModel(), nullptr);
 }
 
+TEST(GraphTest, ANodeMayKeepItsTypes) {
+  Builder graph;
+  const int64_t yes = 1;
+  Failure failure;
+  npurt_value_id kept = -1;
+  ASSERT_EQ(graph.TryNode("Exp", {graph.Input("x", {2})}, &kept, failure, "kept",
+                          {{"_keep_dtype", NPURT_ATTRIBUTE_INT, 0, &yes, 1}}),
+            NPURT_OK);
+  graph.Output(graph.Node("Relu", {kept}));
+  const Session session = graph.ToSession("precision_mode_v2 = fp16");
+  const auto report = Make<Text>([&](npurt_text** out, npurt_error** error) {
+    return npurt_session_report(session.get(), 0, NPURT_REPORT_PLAN, out, error);
+  });
+  const std::string json = npurt_text_data(report.get());
+  for (const char* part : {"\"precision\":", "\"rule\":\"keep_dtype: its own type first\"",
+                           "\"rule\":\"forced to float16\""})
+    EXPECT_NE(json.find(part), std::string::npos) << part << " in " << json;
+}
+
 TEST(GraphTest, AModelNeedsAnOutput) {
   Builder graph;
   graph.Input("x", {2});

@@ -55,6 +55,26 @@ TEST(PassesTest, BatchNormalizationGoesIntoTheConvolution) {
     EXPECT_NE(std::find(origins.begin(), origins.end(), name), origins.end()) << name;
 }
 
+TEST(PassesTest, TransposesInARowAreOneOrNone) {
+  const auto perm = [](std::vector<std::int64_t> axes) {
+    Attributes attributes;
+    attributes.Set("perm", std::move(axes));
+    return attributes;
+  };
+  GraphBuilder b;
+  const auto x = b.Input("x", DType::kF32, {2, 3, 4});
+  const auto first = b.Node("Transpose", {x}, "first", perm({2, 0, 1}));
+  const auto second = b.Node("Transpose", {first}, "second", perm({0, 2, 1}));
+  const auto back = b.Node("Transpose", {first}, "back", perm({1, 2, 0}));
+  b.Output(b.Node("Relu", {second}, "y"));  // without perm below: all axes reversed
+  b.Output(b.Node("Relu", {back}, "z"));
+  b.Output(b.Node("Relu", {b.Node("Transpose", {second}, "third")}, "w"));
+  const Compiled compiled = CompileFor(b.graph());
+  auto ops = Ops(compiled);
+  std::sort(ops.begin(), ops.end());
+  EXPECT_EQ(ops, (std::vector<std::string>{"Relu", "Relu", "Relu", "Transpose"}));
+}
+
 TEST(PassesTest, ElementwiseNodesInARowAreOneStep) {
   GraphBuilder b;
   const auto x = b.Input("x", DType::kF32, {-1, 16});

@@ -319,6 +319,73 @@ TEST(PrecisionSettingsTest, ContradictionsAreErrors) {
   }
 }
 
+// --- implementation modes --------------------------------------------------------------------------
+
+// "Op:kernel" of each step.
+Lines Kernels(const std::string& options_text) {
+  const auto graph = Read(R"(graph "g" {
+  input %x : float32[2, 8]
+  %t = Tanh(%x) name "first"
+  %r = Relu(%t) name "relu"
+  %u = Tanh(%r) name "second"
+  %s = Softmax(%u) name "softmax"
+  output %s "s"
+})");
+  Settled settings = ReadFrom(options_text);
+  EXPECT_TRUE(settings.ok()) << settings.status();
+  CompileOptions options;
+  options.device = *device::FindDevice("cpu");
+  options.allocator = &memory::DefaultAllocator();
+  options.precision = std::make_shared<const Settings>(*std::move(settings));
+  const auto compiled = Compile(*graph, options);
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  Lines lines;
+  if (compiled.ok())
+    for (const exec::Step& step : compiled->program->steps)
+      lines.push_back(absl::StrCat(step.op, step.kernel == "reference" ? ":double" : ""));
+  return lines;
+}
+
+TEST(ImplementationModesTest, HighPrecisionComputesInDouble) {
+  EXPECT_EQ(Kernels(""), (Lines{"FusedElementwise", "Softmax"}));
+  const TempFile by_type("Tanh=high_precision\nRelu=high_precision\n");
+  EXPECT_EQ(Kernels("op_precision_mode=" + by_type.path()),
+            (Lines{"Tanh:double", "Relu", "Tanh:double", "Softmax"}));
+  // Names stand above types.
+  const TempFile by_name(
+      "[ByOpType]\nTanh=high_precision\n[ByNodeName]\nfirst=high_performance\n");
+  EXPECT_EQ(Kernels("op_precision_mode=" + by_name.path()),
+            (Lines{"FusedElementwise", "Tanh:double", "Softmax"}));
+}
+
+TEST(ImplementationModesTest, TheOlderOptionsTakeTheDocumentsNames) {
+  EXPECT_EQ(Kernels("op_select_implmode=high_precision\noptypelist_for_implmode=SoftmaxV2"),
+            (Lines{"FusedElementwise", "Softmax:double"}));
+  EXPECT_EQ(Kernels("op_select_implmode=high_precision_for_all"),
+            (Lines{"Tanh:double", "Relu", "Tanh:double", "Softmax:double"}));
+  EXPECT_EQ(Kernels("op_select_implmode=high_performance"), Kernels(""));
+}
+
+TEST(ImplementationModesTest, ModesWithoutAnEffectAreRefusedOrNoted) {
+  const auto resolved = [](const char* mode) {
+    const TempFile file(absl::StrCat("Exp=", mode));
+    options::Options options;
+    EXPECT_TRUE(options.SetText("op_precision_mode=" + file.path()).ok());
+    return options.Resolve({});
+  };
+  for (const char* mode : {"keep_fp16", "super_performance", "enable_hi_float_32_execution"}) {
+    const absl::Status status = resolved(mode).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << mode;
+    EXPECT_NE(status.message().find(absl::StrCat(mode, " for Exp: ")), absl::string_view::npos)
+        << status;
+  }
+  for (const char* mode : {"enable_float_32_execution", "support_out_of_bound_index"}) {
+    const options::Resolution result = resolved(mode);
+    EXPECT_TRUE(result.status().ok()) << result.status();
+    EXPECT_EQ(result.options.notes().size(), 1u) << mode;
+  }
+}
+
 TEST(PrecisionSettingsTest, FilesAreRead) {
   const TempFile custom(
       "# the documents' lines\n"

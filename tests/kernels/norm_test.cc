@@ -64,7 +64,7 @@ TEST_P(NormCheck, MomentsSurviveALargeMean) {
   GuardedBuffer<float> in(5001);
   Fill(&in, 9999, 10001);
   double mean, variance, m = 0, v = 0;
-  Moments(kernel, in.data(), static_cast<std::int64_t>(in.size()), &mean, &variance);
+  kernel.moments(in.data(), in.size(), &mean, &variance);
   for (float x : in) m += static_cast<double>(x);
   m /= 5001;
   for (float x : in) v += (static_cast<double>(x) - m) * (static_cast<double>(x) - m);
@@ -171,6 +171,19 @@ TEST(NormPlanTest, ALongRowIsTheSameAsInOnePiece) {
     EXPECT_NEAR(inv_std, want_inv_std, 1e-6);
     for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], want[i], 1e-5) << i;
   }
+}
+
+TEST(NormPlanTest, MomentsOfALongRowAreThoseOfOnePiece) {
+  const NormKernel& kernel = SelectNorm(DetectedIsa());
+  std::vector<float> in(700001);
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(99, 101);
+  for (float& x : in) x = uniform(random);
+  double mean, variance, want_mean, want_variance;
+  Moments(kernel, in.data(), static_cast<std::int64_t>(in.size()), &mean, &variance);
+  kernel.moments(in.data(), in.size(), &want_mean, &want_variance);
+  EXPECT_NEAR(mean, want_mean, 1e-9);
+  EXPECT_NEAR(variance, want_variance, 1e-9);
 }
 
 }  // namespace

@@ -198,5 +198,46 @@ TEST(ArgExtremeTest, NanIsTheLargestAndTheSmallest) {
     }
 }
 
+// Rows and columns that are walked in pieces, to be stopped between them.
+TEST(LongRowsTest, AreReducedAsShortOnesAreAndAskWhetherToStop) {
+  const ReduceKernel& kernel = SelectReduce(DetectedIsa());
+  std::vector<float> in(600001);
+  std::mt19937 random(4);
+  std::uniform_real_distribution<float> uniform(0.5f, 1.5f);
+  for (float& x : in) x = uniform(random);
+  int asked = 0;
+  const auto ask = [](const void* count) { ++*static_cast<int*>(const_cast<void*>(count)); };
+  const StopCheck check = {ask, &asked};
+  for (auto [rows, columns] : {std::pair<int, int>{600001, 1}, {15000, 40}}) {
+    const std::int64_t dims[] = {rows, columns};
+    ReducePlan plan;
+    ASSERT_TRUE(PlanReduce(Reduction::kMean, dims, 2, 1, &plan));
+    std::vector<float> out(static_cast<std::size_t>(columns));
+    asked = 0;
+    for (std::int64_t t = 0; t < plan.tiles; ++t)
+      RunReduceTile(kernel, plan, in.data(), out.data(), t, check);
+    EXPECT_GE(asked, 1);
+    for (int c = 0; c < columns; ++c) {
+      double sum = 0;
+      for (int r = 0; r < rows; ++r) sum += static_cast<double>(in[std::size_t(r * columns + c)]);
+      EXPECT_NEAR(out[std::size_t(c)], sum / rows, 1e-6);
+    }
+  }
+  // The largest, twice, in the first piece and in the last.
+  in[77] = in[590000] = 9;
+  for (bool last : {false, true}) {
+    std::int64_t at = -1;
+    asked = 0;
+    RunArgExtremeTile(kernel, PlanArgExtreme(1, 600001, 1), true, last, in.data(), &at, 0, check);
+    EXPECT_EQ(at, last ? 590000 : 77);
+    EXPECT_GE(asked, 2);
+    std::vector<std::int64_t> columns(40);
+    RunArgExtremeTile(kernel, PlanArgExtreme(1, 15000, 40), true, last, in.data(), columns.data(),
+                      0, check);
+    EXPECT_EQ(columns[590000 % 40], 590000 / 40);
+    EXPECT_EQ(columns[77 % 40], 77 / 40);
+  }
+}
+
 }  // namespace
 }  // namespace npurt::kernels

@@ -83,6 +83,7 @@ TEST(TransposePlanTest, MatchesPlainLoopsForEveryPermutation) {
     } while (std::next_permutation(perm.begin(), perm.end()));
     CheckPlan({2, 3, 50, 70}, {0, 2, 3, 1}, width);
     CheckPlan({300, 500}, {1, 0}, width);
+    CheckPlan({70, 5000}, {1, 0}, width);  // strips that are cut across
     CheckPlan({40, 30, 20}, {1, 0, 2}, width);
     CheckPlan({}, {}, width);
     CheckPlan({3, 0, 2}, {2, 1, 0}, width);

@@ -228,4 +228,5 @@ def main():
     return int(count["failed"] > 0)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace npurt::options {
 namespace {
@@ -148,29 +150,28 @@ std::string Default(const std::array<const char*, 2>& by_mode) {
   return inference == training ? inference : inference + ", training " + training;
 }
 
+// What libnpurt makes of a documented name.
 std::string WhatHappens(const Row& row) {
-  std::string text = row.help;
   const Standing& s = row.standing;
+  const auto sentence = [](std::string text) {
+    text[0] = absl::ascii_toupper(static_cast<unsigned char>(text[0]));
+    return text + ".";
+  };
   switch (s.availability) {
     case Availability::kActive:
-      break;
+      return s.reason == nullptr ? "As the documents say." : sentence(s.reason);
     case Availability::kNoEffect:
-      absl::StrAppend(&text, " No effect here: ", s.reason, ".");
-      break;
+      return absl::StrCat("Taken, without effect: ", s.reason, ".");
     case Availability::kUnsupported:
-      absl::StrAppend(&text, " Refused: ", s.reason, ".");
-      break;
+      return absl::StrCat("Refused: ", s.reason, ".");
     case Availability::kNotYet:
-      absl::StrAppend(&text, " Needs ", s.reason, ", which is not there yet: ");
-      if (s.harmless == nullptr) {
-        absl::StrAppend(&text, "every value is refused.");
-      } else if (std::string(s.harmless) == "*") {
-        absl::StrAppend(&text, "checked, and reported.");
-      } else {
-        absl::StrAppend(&text, "all but ", s.harmless, " is refused.");
-      }
+      break;
   }
-  return text;
+  const std::string missing = absl::StrCat("Not there yet: ", s.reason, ". ");
+  if (s.harmless == nullptr) return missing + "Every value is refused.";
+  if (std::string(s.harmless) == "*") return missing + "Values are checked and noted.";
+  return absl::StrCat(missing, "Refused unless ", absl::StrReplaceAll(s.harmless, {{"|", " or "}}),
+                      ".");
 }
 
 std::string Cell(std::string text) {
@@ -179,27 +180,51 @@ std::string Cell(std::string text) {
   return text;
 }
 
+void AddRow(const Row& row, std::string* text) {
+  const bool ours = row.standing.life == Life::kOurs;
+  absl::StrAppend(text, "| ", row.name, " | ", TypeName(row.type));
+  for (const auto& by_mode : row.defaults) absl::StrAppend(text, " | ", Default(by_mode));
+  std::string allowed = AllowedText(row);
+  if (row.allowed.form == nullptr)
+    for (std::size_t i = 0; (i = allowed.find('|', i)) != std::string::npos;)
+      allowed.replace(i, 1, ", ");
+  absl::StrAppend(text, " | ", Cell(allowed), " | ", ScenarioName(row.scenario));
+  if (!ours) absl::StrAppend(text, " | ", StatusText(row.standing));
+  absl::StrAppend(text, " | ", Cell(row.help));
+  if (!ours) absl::StrAppend(text, " | ", Cell(WhatHappens(row)));
+  absl::StrAppend(text, " |\n");
+}
+
 std::string Markdown() {
   std::string text =
       "# Options\n\n"
       "Generated from options.def and documented.def; do not edit. A test fails when it is stale "
       "and says\n"
       "how to write it anew. Values are text; an empty value is *unset*, which is not 0 or false. "
-      "Names that\n"
-      "the documents of NPUs have follow our own. Rules between options are rows of rules.cc.\n\n"
-      "| name | type | native | session | run_config | allowed | scenario | status | what it does "
-      "|\n"
-      "|---|---|---|---|---|---|---|---|---|\n";
-  for (const Row& row : Rows()) {
-    absl::StrAppend(&text, "| ", row.name, " | ", TypeName(row.type));
-    for (const auto& by_mode : row.defaults) absl::StrAppend(&text, " | ", Default(by_mode));
-    std::string allowed = AllowedText(row);
-    if (row.allowed.form == nullptr)
-      for (std::size_t i = 0; (i = allowed.find('|', i)) != std::string::npos;)
-        allowed.replace(i, 1, ", ");
-    absl::StrAppend(&text, " | ", Cell(allowed), " | ", ScenarioName(row.scenario), " | ",
-                    StatusText(row.standing), " | ", Cell(WhatHappens(row)), " |\n");
-  }
+      "native,\n"
+      "session and run_config are the profiles, whose defaults stand below their names. Rules "
+      "between\n"
+      "options are rows of rules.cc.\n\n"
+      "## Of libnpurt\n\n"
+      "| name | type | native | session | run_config | allowed | scenario | what it does |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const Row& row : Rows())
+    if (row.standing.life == Life::kOurs) AddRow(row, &text);
+  text +=
+      "\n## Of the NPU documents\n\n"
+      "All of their 105 names. *active*: works; *not active yet*: values that need what is not "
+      "there "
+      "are\n"
+      "refused, never ignored; *accepted, no effect*: legal, and told in the report of effective "
+      "options;\n"
+      "*not supported in this version*: the documents' own words; then *deprecated* and "
+      "*experimental* as the\n"
+      "newest document says, *older document* where only the older one has the name.\n\n"
+      "| name | type | native | session | run_config | allowed | scenario | status | what the "
+      "documents say | what libnpurt does |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
+  for (const Row& row : Rows())
+    if (row.standing.life != Life::kOurs) AddRow(row, &text);
   return text;
 }
 

@@ -25,8 +25,10 @@ using kernels::ElementwiseInstruction;
 constexpr std::size_t kMaxInstructions = 24;
 constexpr std::size_t kMaxInputs = kernels::kMaxElementwiseInputs;
 
-std::optional<ElementwiseInstruction> RowOf(const Graph& graph, NodeId id) {
+std::optional<ElementwiseInstruction> RowOf(const PassContext& context, NodeId id) {
+  const Graph& graph = context.graph;
   const Node& node = graph.node(id);
+  if (context.Precise(node)) return std::nullopt;
   if (node.removed || node.op->row == nullptr || node.outputs.size() != 1 ||
       node.outputs[0] == kNone || !node.control.empty())
     return std::nullopt;
@@ -117,7 +119,7 @@ absl::StatusOr<int> FuseElementwiseChains(PassContext& context) {
   if (op == nullptr) return absl::InternalError("there is no operator FusedElementwise");
   int changes = 0;
   for (NodeId first : order) {
-    const auto instruction = RowOf(graph, first);
+    const auto instruction = RowOf(context, first);
     if (!instruction.has_value()) continue;
     std::vector<Link> chain = {{first, *instruction}};
     std::vector<ValueId> inputs;
@@ -126,7 +128,7 @@ absl::StatusOr<int> FuseElementwiseChains(PassContext& context) {
     const SymDims shape = graph.value(graph.node(first).outputs[0]).type.dims;
     for (NodeId next = Next(context, first); next != kNone;
          next = Next(context, chain.back().node)) {
-      const auto row = RowOf(graph, next);
+      const auto row = RowOf(context, next);
       if (!row.has_value() || chain.size() >= kMaxInstructions ||
           graph.value(graph.node(next).outputs[0]).type.dims != shape)
         break;

@@ -97,7 +97,7 @@ class Fuser {
     const ValueId out = node(id).outputs[0];
     const std::vector<Use>& uses = graph_.value(out).uses;
     if (uses.size() != 1 || !context_.MayVanish(out)) return kNone;
-    return uses[0].node;
+    return context_.Precise(node(uses[0].node)) ? kNone : uses[0].node;
   }
 
   // `id` computes what `next` did.

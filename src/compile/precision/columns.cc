@@ -64,6 +64,33 @@ void Multiply(const Node& node, const ops::TypeVar& variable, std::vector<Column
   }
 }
 
+// Gives a column the outputs that inference sees for its inputs: a type that only outputs have may
+// follow that of an input. False if it refuses them.
+bool InferOutputs(const Graph& graph, const Node& node, Column* column) {
+  absl::InlinedVector<ValueType, 4> types(node.inputs.size());
+  absl::InlinedVector<graph::InferInput, 4> inputs(node.inputs.size());
+  absl::InlinedVector<bool, 4> wanted;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) continue;
+    const graph::ValueInfo& value = graph.value(node.inputs[i]);
+    types[i] = value.type;
+    if (column->inputs[i] != DType::kUndefined) types[i].dtype = column->inputs[i];
+    inputs[i] = {
+        &types[i],
+        value.is_constant() && types[i].dtype == value.type.dtype ? &value.constant : nullptr,
+        &value.integers};
+  }
+  for (ValueId out : node.outputs) wanted.push_back(out != kNone);
+  const auto result = graph::InferNode(*node.op, node.attributes, inputs, wanted, nullptr, "");
+  if (!result.ok()) return false;
+  for (std::size_t i = 0; i < column->outputs.size() && i < result->outputs.size(); ++i) {
+    const DType seen = result->outputs[i].type.dtype;
+    if (column->outputs[i] != DType::kUndefined && seen != DType::kUndefined)
+      column->outputs[i] = seen;
+  }
+  return true;
+}
+
 std::vector<Column> BuiltIn(const Graph& graph, const Node& node) {
   std::vector<Column> columns = {OwnTypes(graph, node)};
   // By value: columns grow.
@@ -78,6 +105,9 @@ std::vector<Column> BuiltIn(const Graph& graph, const Node& node) {
     seen.push_back(variable);
     Multiply(node, *variable, &columns);
   }
+  columns.erase(std::remove_if(columns.begin() + 1, columns.end(),
+                               [&](Column& column) { return !InferOutputs(graph, node, &column); }),
+                columns.end());
   // Its schema takes whatever there is, and so has no variable.
   if (absl::string_view(node.op->name) == "Identity" && Contains(ops::kExchangeable, own[0]))
     for (const DType dtype : kOrder)
@@ -133,8 +163,7 @@ std::vector<Column> Listed(const Graph& graph, const Node& node,
 std::vector<Column> ColumnsOf(const Graph& graph, const Node& node, ops::Engine engine,
                               const options::OpsInfo* info) {
   const bool any = absl::string_view(node.op->name) == "Identity";  // no list says more
-  const options::OpsInfo::Row* row =
-      info == nullptr || any ? nullptr : info->Find(node.op->name);
+  const options::OpsInfo::Row* row = info == nullptr || any ? nullptr : info->Find(node.op->name);
   const auto& listed = row == nullptr                   ? std::nullopt
                        : engine == ops::Engine::kAiCore ? row->ai_core
                                                         : row->ai_cpu;

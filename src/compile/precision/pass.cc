@@ -8,6 +8,10 @@ bool PassContext::Named(const graph::Node& node) const {
   return options.precision != nullptr && options.precision->Names(node);
 }
 
+bool PassContext::Precise(const graph::Node& node) const {
+  return options.precision != nullptr && options.precision->IsPrecise(node);
+}
+
 absl::StatusOr<int> ChoosePrecision(PassContext& context) {
   const precision::Settings& settings = *context.options.precision;
   NPURT_ASSIGN_OR_RETURN(const precision::Plan plan, precision::Decide(context.graph, settings));

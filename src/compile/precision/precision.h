@@ -51,11 +51,17 @@ struct Settings {
   std::vector<options::CustomDtypes::Entry> custom;  // of customize_dtypes
   std::shared_ptr<const options::OpsInfo> info;      // stands above the built-in one; may be null
   std::vector<std::string> warnings;                 // about the files
+  // Implementation modes: whether a node has high_precision, by name, by type, or all others.
+  HashMap<std::string, bool> precise_names, precise_types;
+  bool precise = false;
 
   bool keeps_all() const { return mode == Mode::kKeepOrigin && info == nullptr; }
   // Options name this node or its type: rules of fusion that come before the decision leave it
   // alone.
   bool Names(const graph::Node& node) const;
+  // The node computes in double precision, by its reference: one of the operators that gain by it (sums,
+  // and functions that are no arithmetic) under high_precision.
+  bool IsPrecise(const graph::Node& node) const;
 };
 
 // Reads the files that the options name. INVALID_ARGUMENT: a list that contradicts itself.

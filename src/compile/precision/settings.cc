@@ -1,6 +1,7 @@
 // ReadSettings: what the options of precision say, brought into one form.
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compile/precision/precision.h"
 
@@ -29,6 +30,22 @@ constexpr Spelling kSpellings[] = {
     {"mixed_float16", Mode::kMixFp16},
     {"must_keep_origin_dtype", Mode::kKeepOrigin},
     {"origin", Mode::kKeepOrigin},
+};
+
+// Operators that gain by high_precision beside those of the black list.
+constexpr absl::string_view kGain[] = {
+    "AveragePool",       "Celu",     "Cos",      "Elu",  "Erf",     "Gelu",
+    "GlobalAveragePool", "Mish",     "RoiAlign", "Selu", "Sigmoid", "Sin",
+    "Softmax",           "Softplus", "Swish",    "Tan",  "Tanh",
+};
+
+// Names of the NPU documents that are others here.
+struct NpuType {
+  absl::string_view name, op;
+};
+constexpr NpuType kNpuTypes[] = {
+    {"AvgPoolV2", "AveragePool"},  {"Pooling", "AveragePool"}, {"Pooling", "GlobalAveragePool"},
+    {"ReduceMeanD", "ReduceMean"}, {"ROIAlign", "RoiAlign"},   {"SoftmaxV2", "Softmax"},
 };
 
 template <typename File>
@@ -111,7 +128,21 @@ absl::string_view NameOf(Mode mode) {
   return "?";
 }
 
+bool Settings::IsPrecise(const graph::Node& node) const {
+  const std::string type = node.op->name;
+  if (ops::PrecisionReduceOf(type) != PrecisionReduce::kBlack &&
+      std::find(std::begin(kGain), std::end(kGain), type) == std::end(kGain))
+    return false;
+  if (const auto found = precise_names.find(node.name); found != precise_names.end())
+    return found->second;
+  for (const std::string& name : {type, node.original_op})
+    if (const auto found = precise_types.find(name); found != precise_types.end())
+      return found->second;
+  return precise;
+}
+
 bool Settings::Names(const graph::Node& node) const {
+  if (precise_names.contains(node.name) || precise_types.contains(node.op->name)) return true;
   if (keeps_all()) return false;
   if (node.attributes.Has("_keep_dtype") || lists.contains(node.op->name) ||
       lists.contains(node.original_op))
@@ -120,6 +151,25 @@ bool Settings::Names(const graph::Node& node) const {
     return entry.by_type ? entry.name == node.op->name || entry.name == node.original_op
                          : entry.name == node.name;
   });
+}
+
+absl::Status ReadImplementationModes(const options::Options& options, Settings* settings) {
+  options::OpPrecision file;
+  NPURT_RETURN_IF_ERROR(Read(options, Option::op_precision_mode, options::ParseOpPrecision, &file));
+  const auto add_type = [settings](absl::string_view type, bool precise) {
+    settings->precise_types[std::string(type)] = precise;
+    for (const NpuType& npu : kNpuTypes)
+      if (npu.name == type) settings->precise_types[std::string(npu.op)] = precise;
+  };
+  for (const auto& [type, mode] : file.by_type) add_type(type, mode == "high_precision");
+  for (const auto& [name, mode] : file.by_name)
+    settings->precise_names[name] = mode == "high_precision";
+  if (!absl::StartsWith(options.Text(Option::op_select_implmode), "high_precision"))
+    return absl::OkStatus();
+  const auto types = options.List(Option::optypelist_for_implmode);
+  for (absl::string_view type : types) add_type(type, true);
+  settings->precise = types.empty();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Settings> ReadSettings(const options::Options& options) {
@@ -144,6 +194,7 @@ absl::StatusOr<Settings> ReadSettings(const options::Options& options) {
   NPURT_RETURN_IF_ERROR(
       Read(options, Option::customize_dtypes, options::ParseCustomDtypes, &custom));
   settings.custom = std::move(custom.entries);
+  NPURT_RETURN_IF_ERROR(ReadImplementationModes(options, &settings));
   if (!options.Text(Option::ops_info).empty()) {
     auto info = std::make_shared<options::OpsInfo>();
     NPURT_RETURN_IF_ERROR(Read(options, Option::ops_info, options::ParseOpsInfo, info.get()));

@@ -87,6 +87,7 @@ absl::Status NoSuchOperator(absl::string_view domain, absl::string_view type) {
 // An attribute that the operator does not know would change its meaning unnoticed.
 absl::Status CheckAttributeNames(const ops::OpDef& op, const Attributes& attributes) {
   for (const Attribute& attribute : attributes.all()) {
+    if (attribute.name == "_keep_dtype") continue;  // any node may have it
     const bool known = std::any_of(
         std::begin(op.attributes), std::end(op.attributes),
         [&](const ops::AttrDef& def) { return def.name != nullptr && attribute.name == def.name; });

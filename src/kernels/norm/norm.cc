@@ -19,7 +19,7 @@ float At(const float* values, std::int64_t i) {
 }
 
 double LongSum(const NormKernel& kernel, const float* in, std::int64_t n, float shift,
-               bool squares, StopCheck check) {
+               bool squares, const StopCheck& check) {
   double sum = 0;
   ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
     kernel.sum(in + first, static_cast<std::size_t>(count), shift, squares, &sum);
@@ -28,7 +28,7 @@ double LongSum(const NormKernel& kernel, const float* in, std::int64_t n, float 
 }
 
 // What `layer` does with a row that is too long to be done at once.
-void LongLayerNorm(const NormKernel& kernel, const LayerNormArgs& args, StopCheck check) {
+void LongLayerNorm(const NormKernel& kernel, const LayerNormArgs& args, const StopCheck& check) {
   const std::int64_t n = static_cast<std::int64_t>(args.n);
   const double count = static_cast<double>(n);
   const float mean =
@@ -51,10 +51,10 @@ void LongLayerNorm(const NormKernel& kernel, const LayerNormArgs& args, StopChec
 }  // namespace
 
 void Moments(const NormKernel& kernel, const float* in, std::int64_t n, double* mean,
-                 double* variance, StopCheck check) {
+                 double* variance, const StopCheck& check) {
+  if (n <= kPiece) return kernel.moments(in, static_cast<std::size_t>(n), mean, variance);
   const double count = static_cast<double>(n);
   *mean = LongSum(kernel, in, n, 0, false, check) / count;
-  // The float next to the mean is as good a point to measure from: its offset is taken off again.
   const float near = static_cast<float>(*mean);
   const double offset = *mean - static_cast<double>(near);
   *variance = LongSum(kernel, in, n, near, true, check) / count - offset * offset;
@@ -62,7 +62,7 @@ void Moments(const NormKernel& kernel, const float* in, std::int64_t n, double* 
 }
 
 void Affine(const NormKernel& kernel, const float* in, float* out, std::int64_t n,
-                float center, float scale, float shift, StopCheck check) {
+                float center, float scale, float shift, const StopCheck& check) {
   ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
     kernel.affine(in + first, out + first, static_cast<std::size_t>(count), center, scale, shift);
   });
@@ -71,7 +71,7 @@ void Affine(const NormKernel& kernel, const float* in, float* out, std::int64_t 
 const NormKernel kNormKernels[] = {
 #define NPURT_NORM(isa_set, set)                                                          \
   {"norm_f32_" #set, isa_set,          layer_norm_f32_##set,  normalize_f32_##set, \
-   sum_f32_##set,    affine_f32_##set, affine_rows_f32_##set, lrn_f32_##set},
+   sum_f32_##set,    moments_f32_##set, affine_f32_##set, affine_rows_f32_##set, lrn_f32_##set},
 #include "kernels/norm/norm.inc"
 #undef NPURT_NORM
 };
@@ -96,7 +96,7 @@ NormPlan PlanNorm(std::int64_t lines, std::int64_t n) {
 }
 
 void RunLayerNormTile(const NormKernel& kernel, const NormPlan& plan, const LayerNormArgs& args,
-                      std::int64_t tile, StopCheck check) {
+                      std::int64_t tile, const StopCheck& check) {
   const std::int64_t first = tile * plan.lines_per_tile;
   LayerNormArgs part = args;
   part.rows = static_cast<std::size_t>(std::min(plan.lines_per_tile, plan.lines - first));
@@ -121,7 +121,7 @@ ChannelAffinePlan PlanChannelAffine(std::int64_t batch, std::int64_t channels,
 
 void RunChannelAffineTile(const NormKernel& kernel, const ChannelAffinePlan& plan, const float* in,
                           const float* scale, const float* shift, float* out, std::int64_t tile,
-                          StopCheck check) {
+                          const StopCheck& check) {
   const std::int64_t n = plan.norm.n;
   const std::int64_t first = tile * plan.norm.lines_per_tile;
   const std::int64_t last = std::min(plan.norm.lines, first + plan.norm.lines_per_tile);
@@ -136,7 +136,7 @@ void RunChannelAffineTile(const NormKernel& kernel, const ChannelAffinePlan& pla
 }
 
 void RunGroupNormTile(const NormKernel& kernel, const NormPlan& plan, const GroupNormArgs& args,
-                      std::int64_t tile, StopCheck check) {
+                      std::int64_t tile, const StopCheck& check) {
   const std::int64_t first = tile * plan.lines_per_tile;
   const std::int64_t last = std::min(plan.lines, first + plan.lines_per_tile);
   const std::int64_t channels = args.channels / args.groups;

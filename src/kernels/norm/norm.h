@@ -51,6 +51,8 @@ struct NormKernel {
   void (*normalize)(const LayerNormArgs& args, float mean, float inv_std);
   // Adds the sum of x, or of (x - shift)^2, to *sum.
   void (*sum)(const float* in, std::size_t n, float shift, bool squares, double* sum);
+  // Mean and variance (of the population) of n > 0 elements.
+  void (*moments)(const float* in, std::size_t n, double* mean, double* variance);
   // out = (in - center) * scale + shift, one number each; `out` may be `in`.
   void (*affine)(const float* in, float* out, std::size_t n, float center, float scale,
                  float shift);
@@ -64,6 +66,7 @@ struct NormKernel {
   void layer_norm_f32_##set(const LayerNormArgs& args);                                          \
   void normalize_f32_##set(const LayerNormArgs& args, float mean, float inv_std);                \
   void sum_f32_##set(const float* in, std::size_t n, float shift, bool squares, double* sum);    \
+  void moments_f32_##set(const float* in, std::size_t n, double* mean, double* variance);        \
   void affine_f32_##set(const float* in, float* out, std::size_t n, float center, float scale,   \
                         float shift);                                                            \
   void affine_rows_f32_##set(const float* in, float* out, std::size_t n, const float* scale,     \
@@ -87,7 +90,7 @@ NormPlan PlanNorm(std::int64_t lines, std::int64_t n);
 
 // Layer and RMS norm: lines are rows. Pointers in `args` are those of row 0.
 void RunLayerNormTile(const NormKernel& kernel, const NormPlan& plan, const LayerNormArgs& args,
-                      std::int64_t tile, StopCheck check = {});
+                      std::int64_t tile, const StopCheck& check = {});
 
 // Lines of `spatial` elements, of channel (line % channels): out = in * scale[c] + shift[c].
 // spatial = 1 is planned as lines of `channels` elements: see PlanChannelAffine.
@@ -100,7 +103,7 @@ ChannelAffinePlan PlanChannelAffine(std::int64_t batch, std::int64_t channels,
                                     std::int64_t spatial);
 void RunChannelAffineTile(const NormKernel& kernel, const ChannelAffinePlan& plan, const float* in,
                           const float* scale, const float* shift, float* out, std::int64_t tile,
-                          StopCheck check = {});
+                          const StopCheck& check = {});
 
 // Instance norm (groups = channels) and group norm over batch x channels x spatial: lines are
 // groups; gamma and beta are per channel.
@@ -113,12 +116,12 @@ struct GroupNormArgs {
   float epsilon;
 };
 void RunGroupNormTile(const NormKernel& kernel, const NormPlan& plan, const GroupNormArgs& args,
-                      std::int64_t tile, StopCheck check = {});
-// Mean and variance (of the population) of n > 0 elements, and `affine`, for rows of any length.
+                      std::int64_t tile, const StopCheck& check = {});
+// `moments` and `affine` for rows of any length.
 void Moments(const NormKernel& kernel, const float* in, std::int64_t n, double* mean,
-             double* variance, StopCheck check = {});
+             double* variance, const StopCheck& check = {});
 void Affine(const NormKernel& kernel, const float* in, float* out, std::int64_t n, float center,
-            float scale, float shift, StopCheck check = {});
+            float scale, float shift, const StopCheck& check = {});
 
 }  // namespace npurt::kernels
 

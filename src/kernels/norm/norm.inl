@@ -92,6 +92,15 @@ inline void LayerNorm(const LayerNormArgs& args) {
   }
 }
 
+inline void Moments(const float* in, std::size_t n, double* mean, double* variance) {
+  *mean = Sum<false>(in, n, 0.0f) / static_cast<double>(n);
+  // The float next to the mean is as good a point to measure from: its offset is taken off again.
+  const float near = static_cast<float>(*mean);
+  const double offset = *mean - static_cast<double>(near);
+  *variance = Sum<true>(in, n, near) / static_cast<double>(n) - offset * offset;
+  if (*variance < 0) *variance = 0;
+}
+
 inline void Affine(const float* in, float* out, std::size_t n, float center, float scale,
                    float shift) {
   const F32 m = F32::broadcast(center), a = F32::broadcast(scale), b = F32::broadcast(shift);
@@ -154,6 +163,9 @@ inline void Lrn(const LrnArgs& args) {
   }                                                                                             \
   void sum_f32_##set(const float* in, std::size_t n, float shift, bool squares, double* sum) {  \
     *sum += squares ? Sum<true>(in, n, shift) : Sum<false>(in, n, shift);                       \
+  }                                                                                             \
+  void moments_f32_##set(const float* in, std::size_t n, double* mean, double* variance) {      \
+    Moments(in, n, mean, variance);                                                             \
   }                                                                                             \
   void affine_f32_##set(const float* in, float* out, std::size_t n, float center, float scale,  \
                         float shift) {                                                          \

@@ -25,7 +25,7 @@ const ReduceKernel& SelectReduce(IsaSet allowed) {
 }
 
 void FoldRow(const ReduceKernel& kernel, Fold fold, const float* in, std::int64_t n,
-             const float* shift, double* acc, StopCheck check) {
+             const float* shift, double* acc, const StopCheck& check) {
   const FoldRowFn row = kernel.row[static_cast<int>(fold)];
   ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
     row(in + first, static_cast<std::size_t>(count), shift, acc);
@@ -79,7 +79,7 @@ float ShiftOf(float max) { return std::isfinite(max) ? max : 0.0f; }
 
 // Calls f with the offset of each reduced row of `n` elements.
 template <typename F>
-void ForEachReducedRow(const ReducePlan& plan, std::int64_t n, StopCheck check, F f) {
+void ForEachReducedRow(const ReducePlan& plan, std::int64_t n, const StopCheck& check, F f) {
   std::int64_t at[kReduceMaxRank] = {};
   std::int64_t offset = 0, done = 0;
   for (;;) {
@@ -109,29 +109,43 @@ std::int64_t KeptOffset(const ReducePlan& plan, std::int64_t index) {
 }
 
 void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-             std::int64_t first, std::int64_t last, StopCheck check) {
+             std::int64_t first, std::int64_t last, const StopCheck& check) {
   const Fold fold = FoldOf(plan.op);
-  const auto fold_all = [&](Fold what, const float* base, const float* shift, double* acc) {
-    ForEachReducedRow(plan, plan.inner, check, [&](std::int64_t offset) {
-      FoldRow(kernel, what, base + offset, plan.inner, shift, acc, check);
-    });
-  };
+  const FoldRowFn run = kernel.row[static_cast<int>(fold)];
+  const std::int64_t n = plan.inner;
+  if (plan.reduced_rank == 0 && plan.kept_rank <= 1 && n <= kPiece / 64 &&
+      plan.op != Reduction::kLogSumExp) {  // many short rows: nothing to walk but them
+    const std::int64_t stride = plan.kept_rank == 0 ? 0 : plan.kept_strides[0];
+    for (std::int64_t i = first; i < last; ++i) {
+      double acc = static_cast<double>(StartOf(fold));
+      run(in + i * stride, static_cast<std::size_t>(n), nullptr, &acc);
+      out[i] = Finish(plan.op, acc, plan.reduced, 0);
+      if ((i - first) % 64 == 63 && check.call != nullptr) check.call(check.run);
+    }
+    return;
+  }
   for (std::int64_t i = first; i < last; ++i) {
     const float* base = in + KeptOffset(plan, i);
     float shift = 0;
     if (plan.op == Reduction::kLogSumExp) {
       double max = -std::numeric_limits<double>::infinity();
-      fold_all(Fold::kMax, base, nullptr, &max);
+      ForEachReducedRow(plan, n, check, [&](std::int64_t offset) {
+        FoldRow(kernel, Fold::kMax, base + offset, n, nullptr, &max, check);
+      });
       shift = ShiftOf(static_cast<float>(max));
     }
     double acc = static_cast<double>(StartOf(fold));
-    fold_all(fold, base, &shift, &acc);
+    ForEachReducedRow(plan, n, check, [&](std::int64_t offset) {
+      ForPieces(n, kPiece, check, [&](std::int64_t at, std::int64_t count) {
+        run(base + offset + at, static_cast<std::size_t>(count), &shift, &acc);
+      });
+    });
     out[i] = Finish(plan.op, acc, plan.reduced, shift);
   }
 }
 
 void RunColumns(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                std::int64_t tile, StopCheck check) {
+                std::int64_t tile, const StopCheck& check) {
   const Fold fold = FoldOf(plan.op);
   const FoldColumnsFn run = kernel.columns[static_cast<int>(fold)];
   const std::int64_t outer = tile / plan.column_blocks;
@@ -235,7 +249,7 @@ bool PlanReduce(Reduction op, const std::int64_t* dims, int rank, std::uint32_t 
 }
 
 void RunReduceTile(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                   std::int64_t tile, StopCheck check) {
+                   std::int64_t tile, const StopCheck& check) {
   if (plan.reduced == 0) {
     const float value =
         Finish(plan.op, static_cast<double>(StartOf(FoldOf(plan.op))), 0, 0.0f);
@@ -269,25 +283,45 @@ float At(const float* p, std::int64_t i) {
 }
 
 // Where the value that the fold found first (last) stands.
-std::int64_t Find(const float* row, std::int64_t n, float value, bool last, StopCheck check) {
+std::int64_t Find(const float* row, std::int64_t n, float value, bool last, const StopCheck& check) {
   const auto same = [value](float x) { return value != value ? x != x : x == value; };
   std::int64_t found = -1;
   ForPieces(n, kPiece, check, [&](std::int64_t first, std::int64_t count) {
     if (found >= 0) return;
     if (last) {
-      const std::int64_t end = n - first;
-      for (std::int64_t i = end - 1; i >= end - count && found < 0; --i)
-        if (same(At(row, i))) found = i;
-      return;
+      std::int64_t i = n - first - 1;
+      const std::int64_t end = i - count;
+      while (i > end && !same(At(row, i))) --i;
+      if (i > end) found = i;
+    } else {
+      std::int64_t i = first;
+      const std::int64_t end = first + count;
+      while (i < end && !same(At(row, i))) ++i;
+      if (i < end) found = i;
     }
-    for (std::int64_t i = first; i < first + count && found < 0; ++i)
-      if (same(At(row, i))) found = i;
   });
   return std::max<std::int64_t>(found, 0);
 }
 
+// Rows [first, end) of `cols` columns against the best so far.
+void BetterRows(bool largest, bool last, const float* in, std::int64_t inner, std::int64_t first,
+                std::int64_t end, std::int64_t cols, float* best, std::int64_t* out) {
+  for (std::int64_t i = first; i < end; ++i)
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float x = At(in, i * inner + c);
+      const bool better = largest ? x > best[c] : x < best[c];
+      const bool first_nan = x != x && best[c] == best[c];
+      const bool tie = last && (x == best[c] || (x != x && best[c] != best[c]));
+      const bool beaten = best[c] == best[c] && better;
+      if (beaten || first_nan || tie) {
+        best[c] = x;
+        out[c] = i;
+      }
+    }
+}
+
 void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::int64_t inner,
-                std::int64_t* out, StopCheck check) {
+                std::int64_t* out, const StopCheck& check) {
   float best[kColumnBlock];
   for (std::int64_t c0 = 0; c0 < inner; c0 += kColumnBlock) {
     const std::int64_t cols = std::min(kColumnBlock, inner - c0);
@@ -296,18 +330,8 @@ void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::i
       out[c0 + c] = 0;
     }
     ForPieces(n, kPiece / cols, check, [&](std::int64_t first, std::int64_t count) {
-      for (std::int64_t i = std::max<std::int64_t>(first, 1); i < first + count; ++i)
-        for (std::int64_t c = 0; c < cols; ++c) {
-          const float x = At(in, i * inner + c0 + c);
-          const bool better = largest ? x > best[c] : x < best[c];
-          const bool first_nan = x != x && best[c] == best[c];
-          const bool tie = last && (x == best[c] || (x != x && best[c] != best[c]));
-          const bool beaten = best[c] == best[c] && better;
-          if (beaten || first_nan || tie) {
-            best[c] = x;
-            out[c0 + c] = i;
-          }
-        }
+      BetterRows(largest, last, in + c0, inner, std::max<std::int64_t>(first, 1), first + count,
+                 cols, best, out + c0);
     });
   }
 }
@@ -316,7 +340,7 @@ void ArgColumns(bool largest, bool last, const float* in, std::int64_t n, std::i
 
 void RunArgExtremeTile(const ReduceKernel& kernel, const ArgExtremePlan& plan, bool largest,
                        bool last, const float* in, std::int64_t* out, std::int64_t tile,
-                       StopCheck check) {
+                       const StopCheck& check) {
   const Fold fold = largest ? Fold::kMax : Fold::kMin;
   const std::int64_t first = tile * plan.outer_per_tile;
   const std::int64_t end = std::min(plan.outer, first + plan.outer_per_tile);

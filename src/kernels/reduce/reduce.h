@@ -54,7 +54,7 @@ const ReduceKernel& SelectReduce(IsaSet allowed);
 
 // A row of any length.
 void FoldRow(const ReduceKernel& kernel, Fold fold, const float* in, std::int64_t n,
-             const float* shift, double* acc, StopCheck check = {});
+             const float* shift, double* acc, const StopCheck& check = {});
 
 enum class Reduction : std::uint8_t {
   kSum, kMean, kMax, kMin, kProd, kSumSquares, kL1, kL2, kLogSum, kLogSumExp,
@@ -82,7 +82,7 @@ struct ReducePlan {
 bool PlanReduce(Reduction op, const std::int64_t* dims, int rank, std::uint32_t axes,
                 ReducePlan* plan);
 void RunReduceTile(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
-                   std::int64_t tile, StopCheck check = {});
+                   std::int64_t tile, const StopCheck& check = {});
 
 // The first (or last) position of the largest (smallest) of `n` elements; a NaN counts as both.
 // Sees the tensor as outer x n x inner, n > 0, and writes outer x inner positions.
@@ -94,7 +94,7 @@ struct ArgExtremePlan {
 ArgExtremePlan PlanArgExtreme(std::int64_t outer, std::int64_t n, std::int64_t inner);
 void RunArgExtremeTile(const ReduceKernel& kernel, const ArgExtremePlan& plan, bool largest,
                        bool last, const float* in, std::int64_t* out, std::int64_t tile,
-                       StopCheck check = {});
+                       const StopCheck& check = {});
 
 }  // namespace npurt::kernels
 

@@ -51,7 +51,7 @@ namespace {
 float ByOf(double sum, bool log) { return static_cast<float>(log ? std::log(sum) : 1 / sum); }
 
 void LongRow(const SoftmaxKernel& kernel, const ReduceKernel& folds, const SoftmaxArgs& args,
-             StopCheck check) {
+             const StopCheck& check) {
   const std::int64_t n = static_cast<std::int64_t>(args.n);
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   FoldRow(folds, Fold::kMax, args.in, n, nullptr, &largest, check);
@@ -65,7 +65,7 @@ void LongRow(const SoftmaxKernel& kernel, const ReduceKernel& folds, const Softm
 }
 
 void LongColumns(const SoftmaxKernel& kernel, const ReduceKernel& folds, const SoftmaxArgs& args,
-                 StopCheck check) {
+                 const StopCheck& check) {
   constexpr std::size_t kColumns = 64;
   // Whole blocks of the folds' sums.
   constexpr std::int64_t kRows = kPiece / static_cast<std::int64_t>(kColumns);
@@ -96,7 +96,7 @@ void LongColumns(const SoftmaxKernel& kernel, const ReduceKernel& folds, const S
 }  // namespace
 
 void RunSoftmaxTile(const SoftmaxKernel& kernel, const ReduceKernel& folds, const SoftmaxPlan& plan,
-                    const float* in, float* out, bool log, std::int64_t tile, StopCheck check) {
+                    const float* in, float* out, bool log, std::int64_t tile, const StopCheck& check) {
   SoftmaxArgs args;
   args.log = log;
   args.n = static_cast<std::size_t>(plan.n);

@@ -73,7 +73,7 @@ struct SoftmaxPlan {
 SoftmaxPlan PlanSoftmax(std::int64_t outer, std::int64_t n, std::int64_t inner);
 void RunSoftmaxTile(const SoftmaxKernel& kernel, const ReduceKernel& folds,
                     const SoftmaxPlan& plan, const float* in, float* out, bool log,
-                    std::int64_t tile, StopCheck check = {});
+                    std::int64_t tile, const StopCheck& check = {});
 
 }  // namespace npurt::kernels
 

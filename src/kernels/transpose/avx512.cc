@@ -39,65 +39,64 @@ inline void Transpose16x16(__m512i v[16]) {
   for (int i = 0; i < 16; ++i) v[i] = t[i];
 }
 
-// Lanes of a result from up to four vectors: source[i] says which of the 64 elements, taken one vector
-// after the other, lane i is.
-struct Pick {
-  __m512i index[3];  // of the first two vectors, then of what there is and the third, the fourth
-
-  explicit Pick(const std::int32_t source[16]) {
-    std::int32_t lanes[3][16];
-    for (int i = 0; i < 16; ++i) {
-      const std::int32_t s = source[i];
-      lanes[0][i] = s & 31;
-      for (int v = 1; v < 3; ++v) lanes[v][i] = s / 16 == v + 1 ? 16 + s % 16 : i;
+// Between kParts vectors of 16 elements each and as many dense ones, in which elements of all parts take
+// turns. index[j] makes result j: lanes of the first two vectors, then of what there is and the third, then
+// the fourth.
+template <int kParts, bool kApart>
+struct Turns {
+  std::int32_t index[kParts][3][16] = {};
+  constexpr Turns() {
+    for (int i = 0; i < 16 * kParts; ++i) {
+      // Element `from` of all the source vectors becomes element `to` of the results.
+      const int from = kApart ? i : i % kParts * 16 + i / kParts;
+      const int to = kApart ? i % kParts * 16 + i / kParts : i;
+      const int lane = to % 16;
+      index[to / 16][0][lane] = from % 32;
+      for (int v = 1; v < 3; ++v)
+        index[to / 16][v][lane] = from / 16 == v + 1 ? 16 + from % 16 : lane;
     }
-    for (int v = 0; v < 3; ++v) index[v] = _mm512_loadu_si512(lanes[v]);
-  }
-  template <int kVectors>
-  __m512i From(const __m512i v[4]) const {
-    __m512i x = _mm512_permutex2var_epi32(v[0], index[0], v[1]);
-    if (kVectors > 2) x = _mm512_permutex2var_epi32(x, index[1], v[2]);
-    if (kVectors > 3) x = _mm512_permutex2var_epi32(x, index[2], v[3]);
-    return x;
   }
 };
+
+template <int kParts, bool kApart>
+inline __m512i ResultOf(const __m512i v[kParts], int j) {
+  static constexpr Turns<kParts, kApart> kTurns;
+  const auto index = [j](int step) { return _mm512_loadu_si512(kTurns.index[j][step]); };
+  __m512i x = _mm512_permutex2var_epi32(v[0], index(0), v[1]);
+  if constexpr (kParts > 2) x = _mm512_permutex2var_epi32(x, index(1), v[2]);
+  if constexpr (kParts > 3) x = _mm512_permutex2var_epi32(x, index(2), v[3]);
+  return x;
+}
+
+// Lanes of dense vector j that n elements of each part reach.
+template <int kParts>
+inline __mmask16 DenseLanes(std::size_t n, int j) {
+  const std::size_t first = static_cast<std::size_t>(j) * 16, end = n * kParts;
+  return FirstLanes(end <= first ? 0 : end - first < 16 ? end - first : 16);
+}
 
 // kRows long rows to dense columns of kRows elements.
 template <int kRows>
 void Interleave(const std::int32_t* in, std::size_t in_stride, std::int32_t* out, std::size_t cols) {
-  std::int32_t source[kRows][16];
-  for (int i = 0; i < 16 * kRows; ++i) source[i / 16][i % 16] = i % kRows * 16 + i / kRows;
-  const Pick pick[4] = {Pick(source[0]), Pick(source[1]), Pick(source[kRows > 2 ? 2 : 0]),
-                        Pick(source[kRows > 3 ? 3 : 0])};
   for (std::size_t c = 0; c < cols; c += 16, in += 16, out += 16 * kRows) {
     const std::size_t n = cols - c < 16 ? cols - c : 16;
-    __m512i v[4];
+    __m512i v[kRows];
     for (int r = 0; r < kRows; ++r) v[r] = _mm512_maskz_loadu_epi32(FirstLanes(n), in + r * in_stride);
-    for (int j = 0; j < kRows; ++j) {
-      const std::size_t first = static_cast<std::size_t>(j) * 16, end = n * kRows;
-      const std::size_t count = end <= first ? 0 : end - first < 16 ? end - first : 16;
-      _mm512_mask_storeu_epi32(out + first, FirstLanes(count), pick[j].From<kRows>(v));
-    }
+    for (int j = 0; j < kRows; ++j)
+      _mm512_mask_storeu_epi32(out + j * 16, DenseLanes<kRows>(n, j), ResultOf<kRows, false>(v, j));
   }
 }
 
 // The way back: dense rows of kCols elements to kCols long columns.
 template <int kCols>
 void Separate(const std::int32_t* in, std::int32_t* out, std::size_t out_stride, std::size_t rows) {
-  std::int32_t source[kCols][16];
-  for (int i = 0; i < 16 * kCols; ++i) source[i % kCols][i / kCols] = i;
-  const Pick pick[4] = {Pick(source[0]), Pick(source[1]), Pick(source[kCols > 2 ? 2 : 0]),
-                        Pick(source[kCols > 3 ? 3 : 0])};
   for (std::size_t r = 0; r < rows; r += 16, in += 16 * kCols, out += 16) {
     const std::size_t n = rows - r < 16 ? rows - r : 16;
-    __m512i v[4];
-    for (int j = 0; j < kCols; ++j) {
-      const std::size_t first = static_cast<std::size_t>(j) * 16, end = n * kCols;
-      const std::size_t count = end <= first ? 0 : end - first < 16 ? end - first : 16;
-      v[j] = _mm512_maskz_loadu_epi32(FirstLanes(count), in + first);
-    }
+    __m512i v[kCols];
+    for (int j = 0; j < kCols; ++j)
+      v[j] = _mm512_maskz_loadu_epi32(DenseLanes<kCols>(n, j), in + j * 16);
     for (int c = 0; c < kCols; ++c)
-      _mm512_mask_storeu_epi32(out + c * out_stride, FirstLanes(n), pick[c].From<kCols>(v));
+      _mm512_mask_storeu_epi32(out + c * out_stride, FirstLanes(n), ResultOf<kCols, true>(v, c));
   }
 }
 
