@@ -39,15 +39,18 @@ const std::set<std::string>& NeverGenerated() {
 
 TEST(DifferentialTest, EveryOperatorIsGeneratedAndComparedUnlessListedWithItsReason) {
   for (const ops::OpDef* op : ops::AllOps()) {
-    Choices choices(1);
-    const Case made = MakeCaseOf(op->name, choices, 2);
     bool there = false;
-    for (graph::NodeId id = 0; id < made.graph->node_count(); ++id)
-      there |= std::string(made.graph->node(id).op->name) == op->name;
+    // Some operators refuse most of what is drawn for them, and what is drawn depends on the compiler.
+    for (std::uint64_t seed = 1; seed <= 10 && !there; ++seed) {
+      Choices choices(seed);
+      const Case made = MakeCaseOf(op->name, choices, 2);
+      for (graph::NodeId id = 0; id < made.graph->node_count(); ++id)
+        there |= std::string(made.graph->node(id).op->name) == op->name;
+      const Finding finding = Compare(made, choices, 1);
+      EXPECT_EQ(finding.what, "") << op->name << ", " << SettingsText(finding.settings);
+    }
     EXPECT_EQ(there, NeverGenerated().count(op->name) == 0)
         << op->name << ": an operator is in random graphs or in ops_never_generated.inc";
-    const Finding finding = Compare(made, choices, 1);
-    EXPECT_EQ(finding.what, "") << op->name << ", " << SettingsText(finding.settings);
   }
 }
 
