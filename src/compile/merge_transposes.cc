@@ -11,10 +11,10 @@ namespace {
 std::vector<std::int64_t> PermOf(const graph::Graph& graph, graph::NodeId id) {
   if (id == graph::kNone) return {};
   const graph::Node& node = graph.node(id);
-  const ValueType& type = graph.value(node.inputs.empty() ? node.outputs[0] : node.inputs[0]).type;
-  if (node.removed || absl::string_view(node.op->name) != "Transpose" || !node.control.empty() ||
-      !type.has_rank)
+  if (node.removed || absl::string_view(node.op->name) != "Transpose" || !node.control.empty())
     return {};
+  const ValueType& type = graph.value(node.inputs[0]).type;
+  if (!type.has_rank) return {};
   const auto given = node.attributes.Ints("perm");
   std::vector<std::int64_t> perm(given.begin(), given.end());
   if (!perm.empty()) return perm;
