@@ -52,7 +52,7 @@ std::vector<NoisyValue> Captured(const graph::NodeSpec& spec,
 // Whether a loop's state of this type may change its shape so from turn to turn: only where the
 // type leaves it open.
 bool MayTurnInto(const ValueType& type, const Value& was, const Value& now) {
-  if (!was.is_tensor()) return true;
+  if (!was.is_tensor() || !type.has_rank) return true;
   const auto &a = was.tensor().dims(), &b = now.tensor().dims();
   if (a.size() != b.size()) return false;
   for (std::size_t d = 0; d < a.size(); ++d)

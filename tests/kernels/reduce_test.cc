@@ -149,6 +149,41 @@ TEST(ReducePlanTest, MatchesPlainLoopsForEverySetOfAxes) {
     }
 }
 
+TEST(ReducePlanTest, ResultsInsideTheRangeDoNotLeaveItOnTheWay) {
+  constexpr int kN = 64;
+  struct Case {
+    Reduction op;
+    float large, small;  // the first half, the second
+    double want;
+  };
+  const Case cases[] = {{Reduction::kProd, 1e3f, 1e-3f, 1},
+                        {Reduction::kProd, 1e3f, 0, 0},
+                        {Reduction::kL2, 1e20f, 0, 1e20 * std::sqrt(kN / 2)},
+                        {Reduction::kMean, 3e38f, 1e38f, 2e38},
+                        {Reduction::kSum, 3e38f, -3e38f, 0},
+                        {Reduction::kLogSum, 3e38f, 3e38f, std::log(64 * 3e38)}};
+  for (std::size_t k = 0; k < kReduceKernelCount; ++k) {
+    const ReduceKernel& kernel = kReduceKernels[k];
+    if (!HasAll(DetectedIsa(), kernel.needs)) continue;
+    for (const Case& c : cases)
+      for (const std::uint32_t axis : {0u, 1u}) {  // as columns, as a row
+        std::vector<float> in(3 * kN);
+        for (int i = 0; i < kN; ++i)
+          for (int o = 0; o < 3; ++o)
+            in[axis == 0 ? i * 3 + o : o * kN + i] = i < kN / 2 ? c.large : c.small;
+        const std::int64_t dims[] = {axis == 0 ? kN : 3, axis == 0 ? 3 : kN};
+        ReducePlan plan;
+        float out[3];
+        ASSERT_TRUE(PlanReduce(c.op, dims, 2, 1u << axis, &plan));
+        for (std::int64_t t = 0; t < plan.tiles; ++t)
+          RunReduceTile(kernel, plan, in.data(), out, t);
+        for (float y : out)
+          EXPECT_NEAR(y, c.want, 1e-5 * std::fabs(c.want))
+              << kernel.name << " " << static_cast<int>(c.op) << " axis " << axis;
+      }
+  }
+}
+
 TEST(ReducePlanTest, OverNothingGivesTheNeutralElement) {
   const std::int64_t dims[] = {2, 0};
   ReducePlan plan;

@@ -108,6 +108,36 @@ std::int64_t KeptOffset(const ReducePlan& plan, std::int64_t index) {
   return offset;
 }
 
+// Sums and products of a few lanes of float32 may leave its range where the result does not: infinite ones
+// make it infinite or, times a zero or added to their opposite, NaN; products that vanish make it 0.
+bool IsDoubtful(Reduction op, float result) {
+  if (op == Reduction::kMax || op == Reduction::kMin || op == Reduction::kLogSumExp) return false;
+  return !std::isfinite(result) || (op == Reduction::kProd && result == 0);
+}
+
+// Such a result again, one element after the other, in double. `base` is its first element, `n` how many
+// lie side by side.
+float InDouble(const ReducePlan& plan, const float* base, std::int64_t n, const StopCheck& check) {
+  const Fold fold = FoldOf(plan.op);
+  double acc = static_cast<double>(StartOf(fold));
+  ForEachReducedRow(plan, n, check, [&](std::int64_t offset) {
+    ForPieces(n, kPiece, check, [&](std::int64_t at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        float element;
+        std::memcpy(&element, base + offset + at + i, sizeof element);  // any alignment
+        const double x = static_cast<double>(element);
+        switch (fold) {
+          case Fold::kSumAbs: acc += std::fabs(x); break;
+          case Fold::kSumSquares: acc += x * x; break;
+          case Fold::kProd: acc *= x; break;
+          default: acc += x; break;
+        }
+      }
+    });
+  });
+  return Finish(plan.op, acc, plan.reduced, 0);
+}
+
 void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in, float* out,
              std::int64_t first, std::int64_t last, const StopCheck& check) {
   const Fold fold = FoldOf(plan.op);
@@ -120,6 +150,7 @@ void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in
       double acc = static_cast<double>(StartOf(fold));
       run(in + i * stride, static_cast<std::size_t>(n), nullptr, &acc);
       out[i] = Finish(plan.op, acc, plan.reduced, 0);
+      if (IsDoubtful(plan.op, out[i])) out[i] = InDouble(plan, in + i * stride, n, check);
       if ((i - first) % 64 == 63 && check.call != nullptr) check.call(check.run);
     }
     return;
@@ -141,6 +172,7 @@ void RunRows(const ReduceKernel& kernel, const ReducePlan& plan, const float* in
       });
     });
     out[i] = Finish(plan.op, acc, plan.reduced, shift);
+    if (IsDoubtful(plan.op, out[i])) out[i] = InDouble(plan, base, n, check);
   }
 }
 
@@ -183,8 +215,9 @@ void RunColumns(const ReduceKernel& kernel, const ReducePlan& plan, const float*
     std::fill(acc, acc + cols, StartOf(fold));
     fold_all(run, column, cols, shifted ? shift : nullptr, acc);
     for (std::int64_t c = 0; c < cols; ++c) {
-      const float value = Finish(plan.op, static_cast<double>(acc[c]), plan.reduced,
-                                 shifted ? shift[c] : 0.0f);
+      float value = Finish(plan.op, static_cast<double>(acc[c]), plan.reduced,
+                           shifted ? shift[c] : 0.0f);
+      if (IsDoubtful(plan.op, value)) value = InDouble(plan, base + column + c, 1, check);
       out[outer * plan.inner + column + c] = value;
     }
   }
