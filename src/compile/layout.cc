@@ -51,6 +51,7 @@ bool SameEitherWay(const ValueType& type) {
 // the time in which an element goes from cache to cache.
 constexpr double kTransposed = 15;  // an element
 constexpr double kCopied = 8;       // an element
+constexpr double kLineCopied = 400;  // a line of a window of bytes
 // With channels first, the gathered operand of several taps costs this many for each of its elements,
 // which all output channels share.
 constexpr double kGathered = 20;
@@ -322,7 +323,9 @@ class Layout {
     const double macs = SizeOf(graph_.value(node.outputs[0]).type) * static_cast<double>(dims[1] * taps);
     // Shares of the hardware's limit, as measured.
     if (depthwise) return {taps <= kernels::kMostIntDepthwiseTaps, macs / 4 * (1 / 0.02 - 1 / 0.1)};
-    return {groups == 1, macs / 4 * (1 / 0.2 - 1 / 0.5)};
+    // Windows are copied together a line at a time, which counts where few channels share a line.
+    const double lines = taps == 1 ? 0 : SizeOf(graph_.value(node.outputs[0]).type) / static_cast<double>(dims[0]) * static_cast<double>(dims[2]);
+    return {groups == 1, macs / 4 * (1 / 0.2 - 1 / 0.5) - kLineCopied * lines};
   }
 
   Decision DecidePool(const Node& node) const {
