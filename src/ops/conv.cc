@@ -130,19 +130,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> PrepareChannelsLast(PrepareContext& co
   auto prepared = std::make_unique<PreparedConv>();
   prepared->channels_last = true;
   kernels::ConvProblem problem;
-  problem.groups = groups;
-  problem.in_channels = w->dims()[1];
-  problem.out_channels = w->dims()[0] / groups;
-  for (int i = 2; i < w->rank(); ++i) {
-    const int d = kernels::kConvRank - w->rank() + i;
-    const auto entry = [&](const char* name) {
-      const auto list = context.attributes().Ints(name);
-      return i - 2 < static_cast<int>(list.size()) ? list[i - 2] : 1;
-    };
-    problem.kernel[d] = w->dims()[i];
-    problem.stride[d] = entry("strides");
-    problem.dilation[d] = entry("dilations");
-  }
+  ToConvProblem(WeightsGeometry(context.attributes(), w->dims()), false, &problem);
   const std::int64_t taps = problem.kernel[1] * problem.kernel[2];
   const bool depthwise = problem.in_channels == 1 && problem.out_channels == 1 && groups > 1;
   if (taps > kernels::kMostChannelsLastTaps) return nullptr;
@@ -190,12 +178,7 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   prepared->kernel = prepared->gemm->name;
   const Tensor* w = context.constant(1);
   if (w == nullptr) return prepared;
-  const std::int64_t groups = context.attributes().Int("group", 1);
-  ConvGeometry g;
-  g.batch = 1;
-  g.groups = groups;
-  g.in_channels = w->dims()[1];
-  g.out_channels = w->dims()[0] / groups;
+  const ConvGeometry g = WeightsGeometry(context.attributes(), w->dims());
   std::int64_t taps = 1;
   for (int i = 2; i < w->rank(); ++i) taps *= w->dims()[i];
   if (g.out_channels <= kMostDepthwiseOutputs && w->rank() <= 4 &&
@@ -205,17 +188,6 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
     return prepared;
   }
   if (w->element_count() == 0) return prepared;
-  for (int i = 2; i < w->rank(); ++i) {
-    g.kernel.push_back(w->dims()[i]);
-    for (Dims* ones : {&g.in, &g.out}) ones->push_back(1);
-    const auto entry = [&](const char* name) {
-      const auto list = context.attributes().Ints(name);
-      return i - 2 < static_cast<int>(list.size()) ? list[i - 2] : 1;
-    };
-    g.stride.push_back(entry("strides"));
-    g.dilation.push_back(entry("dilations"));
-    g.pad.push_back(0);
-  }
   kernels::ConvProblem problem;
   ToConvProblem(g, false, &problem);
   const bool winograd = kernels::WinogradSuits(problem) && !IsSmall(context.output_type(0), /*first_spatial=*/2);

@@ -170,6 +170,22 @@ absl::StatusOr<ConvGeometry> ConvGeometryOf(const Attributes& attributes, bool t
   return g;
 }
 
+ConvGeometry WeightsGeometry(const Attributes& attributes, absl::Span<const std::int64_t> w) {
+  ConvGeometry g;
+  g.batch = 1;
+  g.groups = attributes.Int("group", 1);
+  g.in_channels = w[1];
+  g.out_channels = w[0] / g.groups;
+  for (std::size_t i = 0; i + 2 < w.size(); ++i) {
+    g.kernel.push_back(w[2 + i]);
+    g.stride.push_back(At(attributes, "strides", i, 1));
+    g.dilation.push_back(At(attributes, "dilations", i, 1));
+    g.pad.push_back(0);
+    for (Dims* ones : {&g.in, &g.out}) ones->push_back(1);
+  }
+  return g;
+}
+
 bool ToConvProblem(const ConvGeometry& g, bool transposed, kernels::ConvProblem* problem) {
   const std::size_t spatial = g.in.size();
   if (spatial > kernels::kConvRank) return false;

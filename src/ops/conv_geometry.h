@@ -48,6 +48,10 @@ absl::StatusOr<ConvGeometry> ConvGeometryOf(const Attributes& attributes, bool t
                                             absl::Span<const std::int64_t> w,
                                             absl::Span<const std::int64_t> out);
 
+// What weights and attributes tell without an image: of one batch, one pixel and no padding. Packing needs
+// no more. REQUIRES: the groups divide the output channels.
+ConvGeometry WeightsGeometry(const Attributes& attributes, absl::Span<const std::int64_t> w);
+
 // The kernel's form of it. False if there are more than three spatial dimensions.
 bool ToConvProblem(const ConvGeometry& geometry, bool transposed, kernels::ConvProblem* problem);
 

@@ -271,26 +271,11 @@ absl::StatusOr<std::unique_ptr<Prepared>> Prepare(PrepareContext& context) {
   if (last && (w->rank() > 4 || (groups > 1 && !depthwise) ||
                (depthwise && w->element_count() / channels > kernels::kMostIntDepthwiseTaps)))
     return nullptr;
-  ConvGeometry g;
-  g.batch = 1;
-  g.groups = groups;
-  g.in_channels = w->dims()[1];
-  g.out_channels = channels / groups;
-  for (int i = 2; i < w->rank(); ++i) {
-    g.kernel.push_back(w->dims()[i]);
-    for (Dims* ones : {&g.in, &g.out}) ones->push_back(1);
-    const auto entry = [&](const char* name) {
-      const auto list = context.attributes().Ints(name);
-      return i - 2 < static_cast<int>(list.size()) ? list[i - 2] : 1;
-    };
-    g.stride.push_back(entry("strides"));
-    g.dilation.push_back(entry("dilations"));
-    g.pad.push_back(0);
-    if (last) continue;
-    if (g.stride.back() > kMostStride || g.dilation.back() > kMostReach ||
-        g.kernel.back() * g.dilation.back() > kMostReach)
+  const ConvGeometry g = WeightsGeometry(context.attributes(), w->dims());
+  for (std::size_t d = 0; !last && d < g.kernel.size(); ++d)
+    if (g.stride[d] > kMostStride || g.dilation[d] > kMostReach ||
+        g.kernel[d] * g.dilation[d] > kMostReach)
       return nullptr;
-  }
   auto prepared = std::make_unique<PreparedIntConv>();
   prepared->gemm = kernels::SelectIntGemmKernel(context.isa());
   prepared->kernel = prepared->gemm->name;
