@@ -200,8 +200,8 @@ absl::Status Run::CheckOverlaps() const {
   return absl::OkStatus();
 }
 
-std::vector<int> Run::UsableDonations() const {
-  std::vector<int> usable;
+void Run::FindUsableDonations() {
+  usable_donations_.clear();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!donated_[i] || !inputs_[i].is_tensor()) continue;
     const Tensor& tensor = inputs_[i].tensor();
@@ -209,9 +209,8 @@ std::vector<int> Run::UsableDonations() const {
                reinterpret_cast<std::uintptr_t>(tensor.data()) % memory::kAlignment == 0;
     for (std::size_t other = 0; use && other < inputs_.size(); ++other)
       use = other == i || !inputs_[other].is_tensor() || !Overlap(tensor, inputs_[other].tensor());
-    if (use) usable.push_back(static_cast<int>(i));
+    if (use) usable_donations_.push_back(static_cast<int>(i));
   }
-  return usable;
 }
 
 // Everything that only a change of bindings makes necessary.
@@ -220,7 +219,8 @@ absl::Status Run::Prepare() {
     if (inputs_[i].kind() == ValueKind::kNone)
       return absl::FailedPreconditionError(
           absl::StrCat("input '", graph_->inputs[i].name, "' is not bound"));
-  const std::vector<int> donated = UsableDonations();
+  FindUsableDonations();
+  const std::vector<int>& donated = usable_donations_;
   bool same = plan_ != nullptr && plan_->donated == donated;
   const std::int64_t* known = same ? plan_->input_dims.data() : nullptr;
   for (std::size_t i = 0; same && i < input_dims_.size(); ++i) {

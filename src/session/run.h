@@ -72,7 +72,7 @@ class Run {
 
   absl::Status Prepare();
   absl::Status CheckOverlaps() const;
-  std::vector<int> UsableDonations() const;
+  void FindUsableDonations();
   absl::Status ProvideOutputs();
   absl::StatusOr<Tensor> NewTensor(std::size_t output, DType dtype,
                                    absl::Span<const std::int64_t> dims, std::size_t bytes);
@@ -85,7 +85,8 @@ class Run {
   exec::Context context_;
   exec::Team team_;
   std::vector<Value> inputs_;
-  std::vector<bool> donated_;
+  std::vector<bool> donated_;          // as bound ...
+  std::vector<int> usable_donations_;  // ... and those that a plan can use; keeps its room
   std::vector<absl::Span<const std::int64_t>> input_dims_;
   std::vector<Tensor> bound_outputs_;  // undefined: not bound
   std::vector<OutputAllocator> output_allocators_;
