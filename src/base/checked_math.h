@@ -59,6 +59,12 @@ constexpr T CeilDiv(T a, std::type_identity_t<T> b) {
   return static_cast<T>(a / b + (a % b != 0 ? 1 : 0));
 }
 
+// The next multiple of `to`, any positive number, at or above `n`; for sizes that are known to fit.
+template <typename T>
+constexpr T RoundUp(T n, std::type_identity_t<T> to) {
+  return CeilDiv(n, to) * to;
+}
+
 }  // namespace npurt
 
 #endif  // NPURT_BASE_CHECKED_MATH_H_

@@ -42,8 +42,6 @@ namespace {
 constexpr std::int64_t kQueries = 64, kKeys = 128;
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
-
 // Operands may have any alignment.
 float LoadFloat(const float* p) {
   float x;

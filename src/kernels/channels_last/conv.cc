@@ -5,11 +5,10 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "kernels/channels_last/window.h"
 
 namespace npurt::kernels {
 namespace {
-
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
 
 std::int64_t KernelVolume(const ConvProblem& p) { return p.kernel[1] * p.kernel[2]; }
 
@@ -151,25 +150,6 @@ void Stage(const ConvProblem& p, const float* image, std::int64_t first, std::in
   }
 }
 
-struct Range {
-  std::int64_t first, end;
-};
-
-// The taps of output line `y` that lie inside the image.
-Range TapsInside(const ConvProblem& p, std::int64_t y) {
-  const std::int64_t top = y * p.stride[1] - p.pad[1], d = p.dilation[1];
-  return {top >= 0 ? 0 : std::min(p.kernel[1], CeilDiv(-top, d)),
-          top >= p.in[1] ? 0 : std::min(p.kernel[1], CeilDiv(p.in[1] - top, d))};
-}
-
-// The outputs of a line whose tap `x` lies inside the image.
-Range OutputsOf(const ConvProblem& p, std::int64_t x) {
-  const std::int64_t at = x * p.dilation[2] - p.pad[2];  // of output 0
-  const std::int64_t first = at >= 0 ? 0 : CeilDiv(-at, p.stride[2]);
-  const std::int64_t end = at >= p.in[2] ? 0 : CeilDiv(p.in[2] - at, p.stride[2]);
-  return {std::min(first, p.out[2]), std::min(end, p.out[2])};
-}
-
 // One tile's fixed facts, and the products of pieces of its lines with one panel of weights.
 class Tile {
  public:
@@ -254,7 +234,7 @@ class Tile {
       for (std::int64_t r = 0; r < std::max<std::int64_t>(t_.run, 1); r += t_.run_block)
         for (std::int64_t panel = 0; panel < cols_; panel += kernel_.tile_n)
           for (std::int64_t y = y_first_; y < y_end_; ++y) {
-            const Range taps = TapsInside(p_, y);
+            const Range taps = TapsInside(p_, 1, y);
             const std::int64_t first = taps.first * per_line, end = taps.end * per_line;
             if (first >= end || t_.run == 0) {  // nothing but padding: a sum of nothing, made once
               if (s != 0 || r != 0) continue;
@@ -293,12 +273,12 @@ class Tile {
     args_.first = args_.last = false;
     for (std::int64_t s = 0; s < t_.segments; ++s) {
       const std::int64_t line = s / p_.kernel[2], x = s % p_.kernel[2];
-      const Range outputs = OutputsOf(p_, x);
+      const Range outputs = OutputsReached(p_, 2, x);
       for (std::int64_t r = 0; r < t_.run; r += t_.run_block) {
         args_.k = std::min(t_.run_block, t_.run - r);
         for (std::int64_t panel = 0; panel < cols_; panel += kernel_.tile_n)
           for (std::int64_t y = y_first_; y < y_end_; ++y) {
-            const Range taps = TapsInside(p_, y);
+            const Range taps = TapsInside(p_, 1, y);
             if (line < taps.first || line >= taps.end) continue;
             const std::int64_t in_line = y * p_.stride[1] - p_.pad[1] + line * p_.dilation[1];
             Multiply(y, outputs, panel,

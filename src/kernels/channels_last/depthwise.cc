@@ -6,6 +6,7 @@
 
 #include "base/checked_math.h"
 #include "base/cpu_isa.h"
+#include "kernels/channels_last/window.h"
 #include "kernels/conv/conv.h"
 
 namespace npurt::kernels {
@@ -52,20 +53,6 @@ void PackDepthwiseLast(std::int64_t channels, std::int64_t taps, const float* we
       std::memcpy(packed + t * channels + c, weights + c * taps + t, sizeof(float));  // any alignment
 }
 
-namespace {
-
-// The taps [lo, hi) of output `o` that lie inside dimension `d` of the image.
-struct Taps {
-  std::int64_t lo, hi;
-};
-Taps TapsInside(const ConvProblem& p, int d, std::int64_t o) {
-  const std::int64_t first = o * p.stride[d] - p.pad[d], step = p.dilation[d];
-  return {first >= 0 ? 0 : std::min(p.kernel[d], CeilDiv(-first, step)),
-          first >= p.in[d] ? 0 : std::min(p.kernel[d], CeilDiv(p.in[d] - first, step))};
-}
-
-}  // namespace
-
 void RunDepthwiseLastTile(const DepthwiseLastCall& call, std::int64_t tile) {
   const ConvProblem& p = *call.problem;
   const DepthwiseLastTiling& t = *call.tiling;
@@ -84,12 +71,12 @@ void RunDepthwiseLastTile(const DepthwiseLastCall& call, std::int64_t tile) {
   args.channels = c;
   args.epilogue = &epilogue;
   for (std::int64_t y = y_first; y < y_end; ++y) {
-    const Taps down = TapsInside(p, 1, y);
+    const Range down = TapsInside(p, 1, y);
     // Runs of outputs with the same taps: one per pixel at the edges, one for all between.
     for (std::int64_t x = 0; x < p.out[2];) {
-      const Taps across = TapsInside(p, 2, x);
+      const Range across = TapsInside(p, 2, x);
       std::int64_t end = x + 1;
-      if (across.lo == 0 && across.hi == p.kernel[2]) {
+      if (across.first == 0 && across.end == p.kernel[2]) {
         // The last output whose last tap is inside.
         const std::int64_t room = p.in[2] - 1 - (p.kernel[2] - 1) * p.dilation[2] + p.pad[2];
         end = std::clamp(room / p.stride[2] + 1, x + 1, p.out[2]);
@@ -98,11 +85,11 @@ void RunDepthwiseLastTile(const DepthwiseLastCall& call, std::int64_t tile) {
       const std::int64_t top = y * p.stride[1] - p.pad[1], left = x * p.stride[2] - p.pad[2];
       // Offsets count from the first tap inside.
       const std::int64_t first =
-          (top + down.lo * p.dilation[1]) * line + (left + across.lo * p.dilation[2]) * c;
-      for (std::int64_t i = down.lo; i < down.hi; ++i)
-        for (std::int64_t j = across.lo; j < across.hi; ++j, ++args.taps) {
-          in_offsets[args.taps] = (i - down.lo) * p.dilation[1] * line +
-                                  (j - across.lo) * p.dilation[2] * c;
+          (top + down.first * p.dilation[1]) * line + (left + across.first * p.dilation[2]) * c;
+      for (std::int64_t i = down.first; i < down.end; ++i)
+        for (std::int64_t j = across.first; j < across.end; ++j, ++args.taps) {
+          in_offsets[args.taps] = (i - down.first) * p.dilation[1] * line +
+                                  (j - across.first) * p.dilation[2] * c;
           weight_offsets[args.taps] = (i * p.kernel[2] + j) * c;
         }
       args.in = args.taps > 0 ? image + first : image;

@@ -12,8 +12,6 @@
 namespace npurt::kernels {
 namespace {
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
-
 // Results of a tile lie in rows of an odd number of cache lines, so that the lines of one column of
 // rows spread over all sets of a cache.
 std::int64_t BlockStride(std::int64_t pixels) {

@@ -82,8 +82,6 @@ void PackPanels(const float* from, std::int64_t across, std::int64_t k_stride, s
               static_cast<int>(std::min<std::int64_t>(width, extent - i)), width, scale, to);
 }
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
-
 // The batch's total; strides of matrix `index` by counting down the dimensions.
 std::int64_t BatchCount(const GemmProblem& p) {
   std::int64_t count = 1;

@@ -10,8 +10,6 @@
 namespace npurt::kernels {
 namespace {
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
-
 // Whether a word holds neighbouring taps of a line: where that makes fewer words.
 bool AlongLine(const IntGemmKernel& kernel, const ConvProblem& p) {
   const std::int64_t parts = kernel.per_word();

@@ -39,8 +39,6 @@ namespace {
 typedef std::uint8_t Bytes __attribute__((vector_size(16)));
 typedef std::int16_t Shorts __attribute__((vector_size(16)));
 
-std::int64_t RoundUp(std::int64_t n, std::int64_t to) { return CeilDiv(n, to) * to; }
-
 std::int32_t ValueAt(bool is_signed, const void* from, std::int64_t i) {
   const unsigned char byte = static_cast<const unsigned char*>(from)[i];
   return is_signed ? static_cast<std::int8_t>(byte) : byte;
