@@ -47,7 +47,7 @@ Status Filled(const InputFlags& flags, const ValueInfo& input,
               const std::map<std::string, std::vector<std::int64_t>>& shapes, OwnedValue* out) {
   if (input.kind != NPURT_KIND_TENSOR)
     return Refused("input '" + input.name + "' is " + input.Describe() +
-                   ": only tensors can be made up");
+                   ": only tensors can be made up; npurt test reads other values from .pb files");
   InputSpec spec;
   spec.name = input.name;
   spec.dtype = input.dtype;
